@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Time our layers beside PyTorch and JAX, by turns, and print the ratios.
+
+    python3 bench/peers/compare.py            the table
+    python3 bench/peers/compare.py --check    do the peers compute the right thing?
+
+Exit codes: 0 done (targets missed or not), 1 a check failed, 2 could not run.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import environment
+from cases import CHECKS, TARGETS
+from contestants import Ours, Peer
+from environment import Failed, log
+
+PEERS = ("torch", "jax")
+# Relative to the largest entry. A few roundings in each of about hundred terms.
+TOLERANCES = {"float32": 5e-6, "float64": 1e-13}
+# Threads of the side that has just stopped spin for a moment before they sleep.
+PAUSE_SECONDS = 0.05
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description="Our layers beside PyTorch and JAX.")
+    add = parser.add_argument
+    add("--check", action="store_true", help="compare the peers with a dense f64 version")
+    add("--case", default="", metavar="PART", help="only cases with PART in their name")
+    add("--rounds", type=int, default=3, help="turns per side and case (default 3)")
+    add("--seconds", type=float, default=1.0, help="per measurement (default 1.0)")
+    add("--threads", type=int, choices=(1, 2), default=2, help="per side (default 2)")
+    add("--json", metavar="FILE", help="write every number, versions and the machine")
+    add("--venv", metavar="DIR", help="use this environment as it is")
+    add("--ours", metavar="EXE", help="use this executable instead of building ours")
+    parsed = parser.parse_args()
+    if parsed.rounds < 1:
+        parser.error(f"--rounds: expected at least 1, found {parsed.rounds}")
+    if not parsed.seconds > 0:
+        parser.error(f"--seconds: expected more than 0, found {parsed.seconds}")
+    return parsed
+
+
+def start_peers(stack, python, threads, **variables):
+    return [
+        stack.enter_context(closing(Peer(name, python, threads, **variables)))
+        for name in PEERS
+    ]
+
+
+def check(python, threads):
+    """Print the errors of every variant; whether all are within tolerance."""
+    good = True
+    print(f"{'case':38}{'peer':7}{'variant':12}{'f32':>9}{'f64':>9}")
+    with ExitStack() as stack:
+        peers = start_peers(stack, python, threads, JAX_ENABLE_X64="1")
+        for case in CHECKS:
+            for peer in peers:
+                answer = peer.ask(op="check", case=case)
+                for variant, errors in answer["errors"].items():
+                    within = all(errors[t] <= limit for t, limit in TOLERANCES.items())
+                    good &= within
+                    numbers = "".join(f"{errors[t]:9.1e}" for t in TOLERANCES)
+                    verdict = "" if within else "  WRONG"
+                    print(f"{case:38}{peer.name:7}{variant:12}{numbers}{verdict}")
+    limits = ", ".join(f"{t} {limit:.0e}" for t, limit in TOLERANCES.items())
+    print(f"{'all' if good else 'NOT all'} within tolerance ({limits})")
+    return good
+
+
+def measure(case, sides, rounds, seconds):
+    """Every side in turn, round after round; best of bests, median of medians."""
+    turns = {side.name: [] for side in sides}
+    for turn in range(rounds):
+        for side in sides:
+            log(f"{case}: round {turn + 1} of {rounds}, {side.name}")
+            turns[side.name].append(side.time(case, seconds))
+            time.sleep(PAUSE_SECONDS)
+    result = {"case": case, "unit": "ms"}
+    for name, times in turns.items():
+        result[name] = {
+            "best": min(t["best"] for t in times),
+            "median": statistics.median(t["median"] for t in times),
+            "rounds": [{key: t[key] for key in ("best", "median")} for t in times],
+        }
+        for key in ("variant", "tried"):
+            if key in times[0]:
+                result[name][key] = times[0][key]
+    for key in ("best", "median"):
+        fastest = min(result[name][key] for name in PEERS)
+        result[f"ratio_of_{key}"] = fastest / result["ours"][key]
+    target = TARGETS[case]
+    result["at_least"] = target
+    result["reached"] = None if target is None else result["ratio_of_best"] >= target
+    return result
+
+
+def header():
+    sides = "".join(f"{name + ' best/median':>22}" for name in ("ours", *PEERS))
+    return f"{'case (ms)':40}{sides}{'ratio':>8}{'at least':>10}{'reached':>9}"
+
+
+def row(result):
+    sides = ""
+    for name in ("ours", *PEERS):
+        times = (result[name]["best"], result[name]["median"])
+        sides += f"{'/'.join(f'{t:.3f}' if t >= 1 else f'{t:.4f}' for t in times):>22}"
+    target, reached = "-", "-"
+    if result["at_least"] is not None:
+        target = f"{result['at_least']:.1f}"
+        reached = "yes" if result["reached"] else "no"
+    ratio = f"{result['ratio_of_best']:.2f}"
+    return f"{result['case']:40}{sides}{ratio:>8}{target:>10}{reached:>9}"
+
+
+def compare(options, python):
+    chosen = [case for case in TARGETS if options.case in case]
+    if not chosen:
+        raise Failed(f"--case {options.case}: no such case; there are\n" + "\n".join(TARGETS))
+    executable = options.ours or environment.build_ours()
+    environment.pin(options.threads)
+    with ExitStack() as stack:
+        peers = start_peers(stack, python, options.threads)
+        report = {
+            "machine": environment.machine(),
+            "versions": {key: v for peer in peers for key, v in peer.ask(op="info").items()},
+            "threads": options.threads,
+            "rounds": options.rounds,
+            "seconds": options.seconds,
+            "cases": [],
+        }
+        log(json.dumps({**report["machine"], **report["versions"]}))
+        sides = [Ours(executable, options.threads), *peers]
+        print(header(), flush=True)
+        for case in chosen:
+            result = measure(case, sides, options.rounds, options.seconds)
+            report["cases"].append(result)
+            print(row(result), flush=True)
+            if options.json:
+                # After every case, so that an interrupted run keeps its numbers.
+                Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
+    print("ratio: best time of the faster peer over our best time, same run")
+
+
+def main():
+    options = arguments()
+    try:
+        python = environment.given_python(options.venv) if options.venv else environment.own_python()
+        if options.check:
+            return 0 if check(python, options.threads) else 1
+        compare(options, python)
+        return 0
+    except Failed as failure:
+        log(f"error: {failure}")
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""One peer in one long-lived process: `worker.py torch|jax THREADS`.
+
+Reads one JSON request per line on stdin and answers with one JSON line on stdout.
+Imports, compilation and the choice of the quickest variant happen once per case.
+"""
+
+import gc
+import importlib
+import json
+import os
+import statistics
+import sys
+import time
+
+import numpy as np
+
+import cases
+import reference
+
+# Shorter calls are timed in batches, because reading the clock and the timer's
+# granularity would show.
+SHORT_CALL_SECONDS = 0.2e-3
+BATCH = 100
+WARM_UP_SECONDS = 0.1
+FEWEST_SAMPLES = 5
+# How long each variant is tried, twice, before the quickest is kept.
+TRIAL_SECONDS = 0.25
+# Variants add in different orders; a wrong one is off by its whole size.
+VARIANTS_AGREE = 1e-3
+
+
+def inputs(case, dtype):
+    """x, a, b and the output gradient g from a fixed seed."""
+    random = np.random.default_rng(20)
+    size = int(np.prod(case.grid))
+    if len(case.grid) == 1:
+        shapes = [(case.batch, size), (size,), (), (case.batch, size)]
+    else:
+        c_in, c_out = case.channels_in, case.channels_out
+        shapes = [
+            (case.batch, c_in, *case.grid),
+            (size, c_in, c_out),
+            (c_out,),
+            (case.batch, c_out, *case.grid),
+        ]
+    return [np.asarray(random.standard_normal(s), dtype) for s in shapes]
+
+
+def relative_error(found, expected):
+    """Largest difference over the largest expected value; worst of all outputs."""
+    errors = []
+    for f, e in zip(found, expected, strict=True):
+        if f.shape != e.shape:
+            raise ValueError(f"expected shape {e.shape}, found {f.shape}")
+        difference = np.abs(f.astype(float) - e.astype(float)).max()
+        errors.append(float(difference / np.abs(e).max()))
+    return max(errors)
+
+
+def measure(call, seconds):
+    """Best and median time of one call, in milliseconds."""
+    clock = time.perf_counter
+    # The first call compiles, so it says nothing about the duration.
+    call()
+    duration, end = float("inf"), clock() + min(WARM_UP_SECONDS, seconds)
+    while clock() < end or duration == float("inf"):
+        start = clock()
+        call()
+        duration = min(duration, clock() - start)
+    batch = BATCH if duration < SHORT_CALL_SECONDS else 1
+    samples = []
+    gc.collect()
+    gc.disable()
+    end = clock() + seconds
+    while clock() < end or len(samples) < FEWEST_SAMPLES:
+        start = clock()
+        for _ in range(batch):
+            call()
+        samples.append((clock() - start) / batch * 1e3)
+    gc.enable()
+    return {"best": min(samples), "median": statistics.median(samples)}
+
+
+def prepare(peer, case):
+    """The quickest variant, its name, and what each variant took."""
+    calls = peer.variants(case, *inputs(case, np.float32))
+    expected = None
+    for name, call in calls.items():
+        found = peer.to_numpy(call())
+        expected = expected or found
+        error = relative_error(found, expected)
+        if not error < VARIANTS_AGREE:
+            raise ValueError(f"{case.name}: variant {name!r} is off by {error:.1e}")
+    trials = {name: [] for name in calls}
+    for _ in range(2):
+        for name, call in calls.items():
+            trials[name].append(measure(call, TRIAL_SECONDS)["best"])
+    tried = {name: min(bests) for name, bests in trials.items()}
+    quickest = min(tried, key=tried.get)
+    return calls[quickest], quickest, tried
+
+
+def check(peer, case):
+    """Variant -> error against the dense f64 reference, in f32 and in f64."""
+    exact = inputs(case, np.float64)
+    height, width = (1, *case.grid)[-2:]
+    shapes = [v.shape for v in exact]
+    x, a, b, g = exact
+    y, gx, ga, gb = reference.layer(
+        x.reshape(case.batch, case.channels_in, height, width),
+        a.reshape(-1, case.channels_in, case.channels_out),
+        b.reshape(-1),
+        g.reshape(case.batch, case.channels_out, height, width),
+    )
+    expected = [y.reshape(g.shape)]
+    if case.backward:
+        gradients = zip((gx, ga, gb), shapes)
+        expected += [gradient.reshape(shape) for gradient, shape in gradients]
+    errors = {}
+    for dtype in ("float32", "float64"):
+        arguments = [np.asarray(v, dtype) for v in exact]
+        for name, call in peer.variants(case, *arguments).items():
+            # The second call: work that overwrites its own input shows only there.
+            call()
+            found = peer.to_numpy(call())
+            if found[0].dtype != dtype:
+                raise ValueError(f"expected {dtype}, found {found[0].dtype}")
+            errors.setdefault(name, {})[dtype] = relative_error(found, expected)
+    return errors
+
+
+def serve(peer, requests, answer):
+    prepared = {}
+    for line in requests:
+        request = json.loads(line)
+        if request["op"] == "info":
+            answer(peer.info())
+            continue
+        case = cases.parse(request["case"])
+        if request["op"] == "check":
+            answer({"errors": check(peer, case)})
+            continue
+        if case.name not in prepared:
+            # One case at a time: old inputs would take memory from the others.
+            prepared = {case.name: prepare(peer, case)}
+        call, variant, tried = prepared[case.name]
+        times = measure(call, request["seconds"])
+        answer({**times, "variant": variant, "tried": tried})
+
+
+def main():
+    name, threads = sys.argv[1], int(sys.argv[2])
+    # Libraries may print; only answers belong on the real stdout.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    peer = importlib.import_module(f"peer_{name}")
+    peer.set_threads(threads)
+
+    def answer(message):
+        print(json.dumps(message), file=answers, flush=True)
+
+    with peer.scope():
+        serve(peer, sys.stdin, answer)
+
+
+if __name__ == "__main__":
+    main()

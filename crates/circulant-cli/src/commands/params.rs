@@ -1,0 +1,117 @@
+//! `circulant params`: how many numbers every model of the paper learns, counted from the models
+//! themselves.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+use circulant::models::{CountedModel, parameter_table};
+use clap::Args;
+use serde::Serialize;
+
+/// Print the parameter counts of all models.
+///
+/// Every model is built and its parameters are counted as real numbers. The last column is the number
+/// that the paper prints, which counts something else for some models: weights only, or a complex
+/// spectral coefficient (two real numbers) as one parameter.
+#[derive(Args)]
+pub struct Params {
+    /// Print one JSON object per line instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    model: &'a str,
+    weights: usize,
+    biases: usize,
+    total: usize,
+    paper: usize,
+    paper_counts: &'a str,
+}
+
+impl Params {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let table = parameter_table(&circulant::cpu());
+        let text = if self.json {
+            json(&table)?
+        } else {
+            plain(&table)
+        };
+        match io::stdout().lock().write_all(text.as_bytes()) {
+            // Whoever reads the output may stop early, as `head` does.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result.context("cannot write to stdout"),
+        }
+    }
+}
+
+fn json(table: &[CountedModel]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for row in table {
+        let row = Row {
+            model: &row.model,
+            weights: row.count.weights,
+            biases: row.count.biases,
+            total: row.count.total(),
+            paper: row.paper,
+            paper_counts: row.paper_counts,
+        };
+        text.push_str(&serde_json::to_string(&row)?);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn plain(table: &[CountedModel]) -> String {
+    let mut text = format!(
+        "{:<32}{:>10}{:>8}{:>11}{:>11}  {}\n",
+        "model", "weights", "biases", "total", "paper", "paper counts"
+    );
+    for row in table {
+        let numbers = [
+            row.count.weights,
+            row.count.biases,
+            row.count.total(),
+            row.paper,
+        ]
+        .map(grouped);
+        let [weights, biases, total, paper] = numbers;
+        text.push_str(&format!(
+            "{:<32}{weights:>10}{biases:>8}{total:>11}{paper:>11}  {}\n",
+            row.model, row.paper_counts
+        ));
+    }
+    text
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_205_898, "1,205,898"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

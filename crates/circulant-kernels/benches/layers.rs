@@ -1,0 +1,394 @@
+//! Times of the layers, f32, beside a plain realfft-per-row version and a dense `gemm`.
+//!
+//! `cargo bench -p circulant-kernels` prints a table; `-- --json` prints one line per case.
+//! Flags: `--case SUBSTRING`, `--seconds S` (per case), `--threads N`. The peers (PyTorch, JAX) are
+//! timed against this program by `bench/peers/compare.py`.
+
+use std::time::{Duration, Instant};
+
+use circulant_kernels::{Activation, CirculantPlan, Filters, Gradients, HalfPlane, HalfSpectrum};
+use rand::{Rng, SeedableRng};
+use realfft::RealFftPlanner;
+
+struct Options {
+    json: bool,
+    case: String,
+    seconds: f64,
+    threads: usize,
+}
+
+impl Options {
+    fn parse() -> Result<Self, String> {
+        let mut options = Self {
+            json: false,
+            case: String::new(),
+            seconds: 1.0,
+            threads: 2,
+        };
+        let mut arguments = std::env::args().skip(1);
+        while let Some(flag) = arguments.next() {
+            let mut value = || arguments.next().ok_or(format!("{flag} needs a value"));
+            match flag.as_str() {
+                "--json" => options.json = true,
+                "--bench" => {}
+                "--case" => options.case = value()?,
+                "--seconds" => {
+                    options.seconds = value()?.parse().map_err(|e| format!("--seconds: {e}"))?
+                }
+                "--threads" => {
+                    options.threads = value()?.parse().map_err(|e| format!("--threads: {e}"))?
+                }
+                other => {
+                    return Err(format!(
+                        "unknown flag {other}; known: --json --case --seconds --threads"
+                    ));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Best and median milliseconds of a call.
+#[derive(Clone, Copy)]
+struct Time {
+    best: f64,
+    median: f64,
+}
+
+/// Times of several versions of the same work, taken in turns so that noise hits all alike.
+fn time(seconds: f64, versions: &mut [Box<dyn FnMut() + '_>]) -> Vec<Time> {
+    // Short calls are timed in groups, or the clock would be what is measured.
+    let groups: Vec<usize> = versions
+        .iter_mut()
+        .map(|run| {
+            run();
+            let start = Instant::now();
+            run();
+            (Duration::from_micros(200).as_secs_f64() / start.elapsed().as_secs_f64())
+                .clamp(1.0, 1000.0) as usize
+        })
+        .collect();
+    let mut samples = vec![Vec::new(); versions.len()];
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    while Instant::now() < end || samples[0].len() < 5 {
+        for ((run, &group), samples) in versions.iter_mut().zip(&groups).zip(&mut samples) {
+            let start = Instant::now();
+            for _ in 0..group {
+                run();
+            }
+            samples.push(start.elapsed().as_secs_f64() * 1e3 / group as f64);
+        }
+    }
+    samples
+        .into_iter()
+        .map(|mut samples| {
+            samples.sort_by(f64::total_cmp);
+            Time {
+                best: samples[0],
+                median: samples[samples.len() / 2],
+            }
+        })
+        .collect()
+}
+
+fn noise(len: usize, scale: f32) -> Vec<f32> {
+    let mut generator = rand::rngs::StdRng::seed_from_u64(len as u64);
+    (0..len)
+        .map(|_| generator.random_range(-scale..scale))
+        .collect()
+}
+
+/// The numbers of one case and everything it writes to.
+struct Work {
+    plan: CirculantPlan<f32>,
+    x: Vec<f32>,
+    coordinates: Vec<f32>,
+    bias: Vec<f32>,
+    grad_y: Vec<f32>,
+    y: Vec<f32>,
+    grad_x: Vec<f32>,
+    grad_coordinates: Vec<f32>,
+    grad_bias: Vec<f32>,
+}
+
+impl Work {
+    fn new(plan: CirculantPlan<f32>, batch: usize, channels_out: usize) -> Self {
+        let (x, y) = (batch * plan.input_len(), batch * plan.output_len());
+        Self {
+            x: noise(x, 1.0),
+            coordinates: noise(plan.coordinates(), 1.0),
+            bias: noise(channels_out, 1.0),
+            grad_y: noise(y, 1.0),
+            y: vec![0.0; y],
+            grad_x: vec![0.0; x],
+            grad_coordinates: vec![0.0; plan.coordinates()],
+            grad_bias: vec![0.0; channels_out],
+            plan,
+        }
+    }
+
+    fn forward(&mut self) {
+        let filters = Filters {
+            coordinates: &self.coordinates,
+            bias: Some(&self.bias),
+            activation: Activation::Identity,
+        };
+        self.plan
+            .forward(&self.x, filters, &mut self.y)
+            .expect("shapes fit");
+    }
+
+    fn forward_backward(&mut self, activation: Activation) {
+        let filters = Filters {
+            coordinates: &self.coordinates,
+            bias: Some(&self.bias),
+            activation,
+        };
+        let kept = self
+            .plan
+            .forward_keeping(&self.x, filters, &mut self.y)
+            .expect("shapes fit");
+        let gradients = Gradients {
+            x: Some(&mut self.grad_x),
+            coordinates: Some(&mut self.grad_coordinates),
+            bias: Some(&mut self.grad_bias),
+        };
+        self.plan
+            .backward(&kept, filters, &self.y, &self.grad_y, gradients)
+            .expect("shapes fit");
+    }
+}
+
+/// Forward (two transforms per row), or forward and backward (four), by realfft alone on all
+/// threads: what one gets from the library without lanes.
+fn realfft_rows(length: usize, rows: &mut [f32], transforms: usize) {
+    use rayon::prelude::*;
+    let mut planner = RealFftPlanner::<f32>::new();
+    let (forward, inverse) = (
+        planner.plan_fft_forward(length),
+        planner.plan_fft_inverse(length),
+    );
+    let h = vec![realfft::num_complex::Complex::new(1.0 / length as f32, 0.0); length / 2 + 1];
+    rows.par_chunks_mut(length).with_min_len(8).for_each_init(
+        || {
+            (
+                forward.make_output_vec(),
+                forward.make_scratch_vec(),
+                inverse.make_scratch_vec(),
+                vec![0.0; length],
+            )
+        },
+        |(bins, scratch, inverse_scratch, input), row| {
+            for _ in 0..transforms / 2 {
+                input.copy_from_slice(row);
+                forward
+                    .process_with_scratch(input, bins, scratch)
+                    .expect("lengths fit");
+                bins.iter_mut().zip(&h).for_each(|(x, h)| *x *= h);
+                inverse
+                    .process_with_scratch(bins, row, inverse_scratch)
+                    .expect("real ends");
+            }
+        },
+    );
+}
+
+/// `rows x length` times `length x length`, as often as the layer needs: once forward, and twice more
+/// for the gradients of input and matrix.
+fn dense(
+    rows: usize,
+    length: usize,
+    a: &[f32],
+    b: &[f32],
+    c: &mut [f32],
+    products: usize,
+    threads: usize,
+) {
+    let parallelism = if threads > 1 {
+        gemm::Parallelism::Rayon(threads)
+    } else {
+        gemm::Parallelism::None
+    };
+    for _ in 0..products {
+        // SAFETY: the slices have rows*length, length*length and rows*length numbers, row-major.
+        unsafe {
+            gemm::gemm(
+                rows,
+                length,
+                length,
+                c.as_mut_ptr(),
+                1,
+                length as isize,
+                false,
+                a.as_ptr(),
+                1,
+                length as isize,
+                b.as_ptr(),
+                1,
+                length as isize,
+                0.0,
+                1.0,
+                false,
+                false,
+                false,
+                parallelism,
+            );
+        }
+    }
+}
+
+struct Report<'a> {
+    options: &'a Options,
+    crossover: Option<usize>,
+}
+
+impl Report<'_> {
+    fn wants(&self, case: &str) -> bool {
+        case.contains(&self.options.case)
+    }
+
+    fn line(&self, case: &str, times: &[Time], flops: f64) {
+        let ours = times[0];
+        if self.options.json {
+            println!(
+                "{}",
+                serde_json::json!({"case": case, "unit": "ms", "best": ours.best, "median": ours.median, "threads": self.options.threads})
+            );
+            return;
+        }
+        let other = |i: usize| {
+            times.get(i).map_or("-".into(), |t| {
+                format!("{:.3} ({:.1}x)", t.best, t.best / ours.best)
+            })
+        };
+        println!(
+            "{case:<42} {:>9.4} {:>9.4} {:>8.1} {:>20} {:>20}",
+            ours.best,
+            ours.median,
+            flops / ours.best / 1e6,
+            other(1),
+            other(2)
+        );
+    }
+
+    fn signals(&mut self, rows: usize, length: usize, backward: bool, tanh: bool) {
+        let kind = match (backward, tanh) {
+            (false, _) => "forward",
+            (true, false) => "forward_backward",
+            (true, true) => "forward_backward_tanh",
+        };
+        let case = format!("circulant1d/{rows}x{length}/{kind}");
+        if !self.wants(&case) {
+            return;
+        }
+        let layout = HalfSpectrum::new(length).expect("valid");
+        let mut work = Work::new(CirculantPlan::new_1d(&layout), rows, 1);
+        let mut plain = work.x.clone();
+        let matrix = if length <= 2048 {
+            noise(length * length, 0.1)
+        } else {
+            Vec::new()
+        };
+        let (a, mut c) = (work.x.clone(), work.x.clone());
+        let activation = if tanh {
+            Activation::Tanh
+        } else {
+            Activation::Identity
+        };
+        let mut versions: Vec<Box<dyn FnMut()>> = vec![Box::new(|| {
+            if backward {
+                work.forward_backward(activation)
+            } else {
+                work.forward()
+            }
+        })];
+        if !self.options.json {
+            versions.push(Box::new(|| {
+                realfft_rows(length, &mut plain, if backward { 4 } else { 2 })
+            }));
+            if !matrix.is_empty() {
+                let products = if backward { 3 } else { 1 };
+                let threads = self.options.threads;
+                versions.push(Box::new(move || {
+                    dense(rows, length, &a, &matrix, &mut c, products, threads)
+                }));
+            }
+        }
+        let times = time(self.options.seconds, &mut versions);
+        drop(versions);
+        let transforms = if backward { 4.0 } else { 2.0 };
+        let flops = transforms * 2.5 * length as f64 * (length as f64).log2() * rows as f64;
+        self.line(&case, &times, flops);
+        if times.len() == 3 && times[2].best > times[0].best {
+            self.crossover = Some(self.crossover.map_or(length, |d| d.min(length)));
+        }
+    }
+
+    fn images(&self, batch: usize, inputs: usize, outputs: usize, side: usize) {
+        let case = format!("bccb2d/{batch}x{inputs}-{outputs}x{side}x{side}/forward_backward");
+        if !self.wants(&case) {
+            return;
+        }
+        let layout = HalfPlane::new(side, side).expect("valid");
+        let plan = CirculantPlan::new_2d(&layout, inputs, outputs).expect("valid");
+        let mut work = Work::new(plan, batch, outputs);
+        let mut versions: Vec<Box<dyn FnMut()>> =
+            vec![Box::new(|| work.forward_backward(Activation::Identity))];
+        let times = time(self.options.seconds, &mut versions);
+        let pixels = (side * side) as f64;
+        let transforms =
+            2.0 * (inputs + outputs) as f64 * batch as f64 * 2.5 * pixels * pixels.log2();
+        let mixing = 3.0 * 4.0 * (batch * inputs * outputs) as f64 * pixels;
+        self.line(&case, &times, transforms + mixing);
+    }
+}
+
+fn main() {
+    let options = match Options::parse() {
+        Ok(options) => options,
+        Err(message) => {
+            eprintln!("{message}");
+            std::process::exit(2);
+        }
+    };
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(options.threads)
+        .build_global()
+        .expect("the pool is built once");
+    if !options.json {
+        println!(
+            "f32, {} threads, milliseconds; a factor above 1 means that ours is faster",
+            options.threads
+        );
+        println!(
+            "{:<42} {:>9} {:>9} {:>8} {:>20} {:>20}",
+            "case", "best", "median", "GFLOP/s", "realfft per row", "dense gemm"
+        );
+    }
+    let mut report = Report {
+        options: &options,
+        crossover: None,
+    };
+    for (rows, length) in [(512, 784), (8320, 128), (512, 2048), (64, 16384)] {
+        report.signals(rows, length, true, false);
+    }
+    for (rows, length) in [(512, 784), (8320, 128), (512, 2048), (64, 16384), (1, 784)] {
+        report.signals(rows, length, false, false);
+    }
+    report.signals(512, 784, true, true);
+    report.images(512, 1, 1, 28);
+    report.images(64, 16, 16, 32);
+    report.images(32, 64, 64, 32);
+    if options.json && options.case.is_empty() {
+        return;
+    }
+    for length in [16, 32, 48, 64, 96, 128, 256] {
+        report.signals(4096, length, false, false);
+    }
+    if let Some(length) = report.crossover
+        && !options.json
+    {
+        println!("circulant beats the dense product from d = {length} on, among the lengths above");
+    }
+}

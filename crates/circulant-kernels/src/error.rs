@@ -1,0 +1,73 @@
+//! What can be wrong with the numbers that a caller hands over.
+
+/// A size or a slice that does not fit. Every variant says what was expected and what was found.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum KernelError {
+    /// A length, a grid side or a channel count is zero.
+    #[error("{what} must be at least 1, got 0")]
+    ZeroSize {
+        /// The size in question.
+        what: &'static str,
+    },
+    /// The number of kept bins is outside `1..=d/2 + 1`.
+    #[error(
+        "K must be in 1..={max} for length {length}, got {got}; K = {max} keeps the whole spectrum"
+    )]
+    Modes {
+        /// The requested number of bins.
+        got: usize,
+        /// The largest allowed number, `length/2 + 1`.
+        max: usize,
+        /// The length of the transform.
+        length: usize,
+    },
+    /// The radial cut-off is outside `[0, 1]` or not a number.
+    #[error("K_rad must be in [0, 1], got {got}; 1 keeps the whole half-plane, 0 only the mean")]
+    Radius {
+        /// The requested cut-off.
+        got: f64,
+    },
+    /// A slice has the wrong number of elements.
+    #[error("{what}: expected {expected} values, got {got}")]
+    Length {
+        /// Which slice.
+        what: &'static str,
+        /// The expected number of elements.
+        expected: usize,
+        /// The number of elements found.
+        got: usize,
+    },
+    /// A slice cannot be cut into whole rows or filters.
+    #[error("{what}: expected a positive multiple of {unit} values, got {got}")]
+    Multiple {
+        /// Which slice.
+        what: &'static str,
+        /// The size of one row or filter.
+        unit: usize,
+        /// The number of elements found.
+        got: usize,
+    },
+    /// A matrix holds a value that is not finite.
+    #[error("{what} holds a value that is not finite (NaN or infinity)")]
+    NotFinite {
+        /// Which values.
+        what: &'static str,
+    },
+}
+
+/// `Ok` when `got == expected`.
+pub(crate) fn expect_len(
+    what: &'static str,
+    got: usize,
+    expected: usize,
+) -> Result<(), KernelError> {
+    if got == expected {
+        Ok(())
+    } else {
+        Err(KernelError::Length {
+            what,
+            expected,
+            got,
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! The kernels as ordinary functions per number type, so that they are compiled once, here, with
+//! this crate's optimisation, and not again in every crate that uses a generic plan.
+
+use crate::lane_fft::{ForwardBlock, InverseBlock};
+use crate::mixing::{Correlate, Mix};
+use crate::simd::Isa;
+use crate::single::{Adjoint, Multiply};
+
+macro_rules! kernels {
+    ($($(#[$doc:meta])* $name:ident($job:ty);)*) => {
+        /// Entry points into the vector code.
+        pub trait Kernels: Sized {
+            $($(#[$doc])* fn $name(isa: Isa, job: $job);)*
+        }
+        kernels!(@impl f32 $($name($job);)*);
+        kernels!(@impl f64 $($name($job);)*);
+    };
+    (@impl $type:ident $($name:ident($job:ty);)*) => {
+        impl Kernels for $type {
+            $(
+                #[inline(never)]
+                fn $name(isa: Isa, job: $job) {
+                    isa.run::<$type, _>(job);
+                }
+            )*
+        }
+    };
+}
+
+kernels! {
+    /// Rows to the spectrum of a block.
+    forward_block(ForwardBlock<'_, Self>);
+    /// The spectrum of a block to rows.
+    inverse_block(InverseBlock<'_, Self>);
+    /// Spectrum times filter.
+    multiply(Multiply<Self>);
+    /// Both gradients at every position.
+    adjoint(Adjoint<Self>);
+    /// Channel mixing.
+    mix(Mix<'_, Self>);
+    /// The gradient of the channel mixing.
+    correlate(Correlate<'_, Self>);
+}

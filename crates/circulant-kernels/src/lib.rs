@@ -1,0 +1,37 @@
+//! Numbers only, no framework: the layout of half spectra, FFT plans, and batched circulant
+//! operators with their gradients, in f32 and f64, on all cores.
+//!
+//! A circulant layer is `y = IRFFT(h * RFFT(x)) + b`; the 2D one mixes channels per frequency. The
+//! parameters are the free real coordinates `a` of the half spectrum, `h = T(a)`:
+//! [`HalfSpectrum`] and [`HalfPlane`] define T, [`CirculantPlan`] applies the operator to batches.
+//!
+//! Most users want the crate `circulant`, which wraps this one in Burn layers.
+
+mod bins;
+mod blocks;
+mod butterfly;
+mod error;
+mod half_plane;
+mod half_spectrum;
+mod kernels;
+mod lane_fft;
+mod mixing;
+#[cfg(test)]
+mod oracle;
+mod plan;
+#[cfg(test)]
+mod plan_tests;
+mod product;
+mod real;
+mod rows;
+mod scratch;
+mod simd;
+mod single;
+
+pub use bins::Bin;
+pub use error::KernelError;
+pub use half_plane::HalfPlane;
+pub use half_spectrum::HalfSpectrum;
+pub use num_complex::Complex;
+pub use plan::{Activation, CirculantPlan, Filters, Gradients, KeptSpectrum};
+pub use real::Real;

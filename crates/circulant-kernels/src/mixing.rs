@@ -1,0 +1,507 @@
+//! The operator with several channels: at every frequency `f` a complex matrix `K(f)` maps the input
+//! channels to the output channels.
+//!
+//! Coordinates are `[coordinate, C_in, C_out]`, so `K(f)` is two contiguous planes of them (Re and
+//! Im), read in place. The rows of the product are the packed pairs of images, once at `f` and,
+//! conjugated, once at `-f`, because `Y(-f) = conj(K(f)) X(-f)` is `conj(Y(-f)) = K(f) conj(X(-f))`. So
+//! one pass over the half plane serves the whole plane:
+//!
+//! | wanted | product | rows |
+//! | --- | --- | --- |
+//! | output | `Y = X K` | pairs x C_in x C_out |
+//! | input gradient | `GX = W K^*` | pairs x C_out x C_in |
+//! | gradient of K | `X^* W` summed over the pairs | C_in x pairs x C_out |
+//!
+//! `unsafe`: several threads read and write disjoint frequencies of shared blocks and disjoint
+//! coordinates of the gradient.
+
+use std::ptr::null_mut;
+
+use rayon::prelude::*;
+
+use crate::bins::Bin;
+use crate::blocks::{Batch, Bias, BlockBias, Shared};
+use crate::lane_fft::{InverseBlock, LanePlan};
+use crate::product::{Broadcast, RowMajor, product};
+use crate::real::Real;
+use crate::scratch::Scratch;
+use crate::simd::{Isa, Kernel, Tile, Vector};
+
+/// Frequencies that a task takes at a time.
+const FREQUENCIES_PER_TASK: usize = 16;
+
+/// A free bin with the positions of its frequency and of the opposite one.
+#[derive(Debug, Clone, Copy)]
+pub struct Frequency {
+    coordinate: usize,
+    position: usize,
+    /// `None` for a self-conjugate bin, whose matrix is real.
+    mirror: Option<usize>,
+}
+
+/// The free frequencies of a grid, and the positions that the mask leaves zero.
+pub struct FrequencyTable {
+    pub(crate) frequencies: Vec<Frequency>,
+    pub(crate) masked: Vec<usize>,
+}
+
+impl FrequencyTable {
+    /// From the full plane's bins in natural order and the order of the transform.
+    pub(crate) fn new(height: usize, width: usize, full: &[Bin], order: &[Option<usize>]) -> Self {
+        let mut position_of = vec![0; full.len()];
+        for (position, frequency) in order.iter().enumerate() {
+            if let Some(frequency) = *frequency {
+                position_of[frequency] = position;
+            }
+        }
+        let mut table = Self {
+            frequencies: Vec::new(),
+            masked: Vec::new(),
+        };
+        for (index, &bin) in full.iter().enumerate() {
+            let position = position_of[index];
+            let (u, v) = (index / width, index % width);
+            let opposite = (height - u) % height * width + (width - v) % width;
+            match bin {
+                Bin::Real { coordinate } => {
+                    table.frequencies.push(Frequency {
+                        coordinate,
+                        position,
+                        mirror: None,
+                    });
+                }
+                Bin::Complex { coordinate } => {
+                    let mirror = Some(position_of[opposite]);
+                    table.frequencies.push(Frequency {
+                        coordinate,
+                        position,
+                        mirror,
+                    });
+                }
+                Bin::Conjugate { .. } => {}
+                Bin::Masked => table.masked.push(position),
+            }
+        }
+        table
+    }
+}
+
+/// The operator for one filter.
+pub struct Mixing<'a, T> {
+    pub(crate) isa: Isa,
+    pub(crate) plan: &'a LanePlan<T>,
+    pub(crate) table: &'a FrequencyTable,
+    pub(crate) inputs: Batch,
+    pub(crate) outputs: Batch,
+}
+
+impl<T: Real> Mixing<'_, T> {
+    fn for_each_task(&self, work: impl Fn(&[Frequency]) + Send + Sync) {
+        self.table
+            .frequencies
+            .par_chunks(FREQUENCIES_PER_TASK)
+            .for_each(work);
+    }
+
+    /// `y = act(K x + bias)` from the kept spectrum of `x`.
+    pub(crate) fn forward(
+        &self,
+        kept: &[T],
+        coordinates: &[T],
+        bias: Bias<'_, T>,
+        tanh: bool,
+        y: &mut [T],
+    ) {
+        let mut spectrum = self.spectrum(&self.outputs, &self.table.masked);
+        let (kept, out) = (Shared::reader(kept), Shared::writer(&mut spectrum));
+        self.for_each_task(|frequencies| {
+            T::mix(
+                self.isa,
+                Mix {
+                    mixing: self,
+                    frequencies,
+                    coordinates,
+                    from: kept,
+                    to: out,
+                    adjoint: false,
+                    add: false,
+                },
+            );
+        });
+        self.inverse(&self.outputs, &mut spectrum, bias, tanh, y);
+    }
+
+    /// Writes the gradient of the coordinates, and adds the spectrum of the input gradient to
+    /// `grad_spectrum` (or sets it, for the first filter).
+    pub(crate) fn backward(
+        &self,
+        kept: &[T],
+        gradient: &[T],
+        coordinates: &[T],
+        grad_coordinates: Option<&mut [T]>,
+        grad_spectrum: Option<(&mut [T], bool)>,
+    ) {
+        let (kept, gradient) = (Shared::reader(kept), Shared::reader(gradient));
+        let grad_coordinates = grad_coordinates.map(Shared::writer);
+        let grad_spectrum = grad_spectrum.map(|(to, add)| (Shared::writer(to), add));
+        self.for_each_task(|frequencies| {
+            if let Some(out) = grad_coordinates {
+                T::correlate(
+                    self.isa,
+                    Correlate {
+                        mixing: self,
+                        frequencies,
+                        x: kept,
+                        gradient,
+                        out,
+                    },
+                );
+            }
+            if let Some((to, add)) = grad_spectrum {
+                T::mix(
+                    self.isa,
+                    Mix {
+                        mixing: self,
+                        frequencies,
+                        coordinates,
+                        from: gradient,
+                        to,
+                        adjoint: true,
+                        add,
+                    },
+                );
+            }
+        });
+    }
+
+    /// Room for a spectrum, with zeros where the mask wants them.
+    pub(crate) fn spectrum(&self, batch: &Batch, masked: &[usize]) -> Scratch<T> {
+        let mut spectrum = Scratch::take(batch.blocks() * batch.block_stride());
+        for block in spectrum.chunks_exact_mut(batch.block_stride()) {
+            for position in masked {
+                block[position * 2 * batch.lanes..][..2 * batch.lanes].fill(T::zero());
+            }
+        }
+        spectrum
+    }
+
+    /// Spectra back to rows.
+    pub(crate) fn inverse(
+        &self,
+        batch: &Batch,
+        spectrum: &mut [T],
+        bias: Bias<'_, T>,
+        tanh: bool,
+        rows: &mut [T],
+    ) {
+        let (spectrum, rows) = (Shared::writer(spectrum), Shared::writer(rows));
+        batch.for_each(|block| {
+            T::inverse_block(
+                self.isa,
+                InverseBlock {
+                    plan: self.plan,
+                    block: spectrum.at(block * batch.block_stride()),
+                    rows: &batch.pointers(rows, block, null_mut()),
+                    bias: BlockBias::new(bias, batch, block).lane_bias(),
+                    tanh,
+                },
+            );
+        });
+    }
+
+    /// The sum of the output gradient over pixels and images, per channel.
+    pub(crate) fn channel_sums(&self, gradient: &[T], out: &mut [T]) {
+        out.fill(T::zero());
+        let batch = &self.outputs;
+        for r in 0..batch.lanes_used() {
+            // Position 0 is frequency 0; lane r holds two images.
+            let at = r / batch.lanes * batch.block_stride() + r % batch.lanes;
+            let slot = &mut out[r % batch.channels];
+            *slot = *slot + gradient[at] + gradient[at + batch.lanes];
+        }
+    }
+}
+
+/// Split planes of complex numbers in one allocation.
+struct Planes<T: Real> {
+    memory: Scratch<T>,
+    plane: usize,
+}
+
+impl<T: Real> Planes<T> {
+    /// Two planes of `len` numbers, with room for a vector to overrun.
+    fn new(len: usize) -> Self {
+        let plane = len + 16;
+        Self {
+            memory: Scratch::zeroed(2 * plane),
+            plane,
+        }
+    }
+
+    fn re(&mut self) -> *mut T {
+        self.memory.as_mut_ptr()
+    }
+
+    fn im(&mut self) -> *mut T {
+        self.memory[self.plane..].as_mut_ptr()
+    }
+
+    fn row_major(&mut self, row: usize) -> RowMajor<T> {
+        RowMajor {
+            re: self.re(),
+            im: self.im(),
+            row,
+        }
+    }
+}
+
+/// Copies frequency `f` of all lanes to the planes, then `-f` conjugated behind it; returns the
+/// number of copies. `sign` multiplies the imaginary parts.
+#[inline(always)]
+unsafe fn gather<V: Vector>(
+    batch: &Batch,
+    spectrum: Shared<V::Scalar>,
+    frequency: &Frequency,
+    conjugate: bool,
+    planes: &mut Planes<V::Scalar>,
+) {
+    let zero = V::splat(num_traits::Zero::zero());
+    let (re, im) = (planes.re(), planes.im());
+    let positions = [
+        (Some(frequency.position), conjugate, 0),
+        (frequency.mirror, !conjugate, batch.lanes_used()),
+    ];
+    for (position, conjugate, start) in positions {
+        let Some(position) = position else { continue };
+        for block in 0..batch.blocks() {
+            let from = spectrum.at(block * batch.block_stride() + position * 2 * V::LANES);
+            let to = start + block * V::LANES;
+            // SAFETY: the block holds the entry; the planes hold both copies and an overrun.
+            unsafe {
+                V::load(from).store(re.add(to));
+                let imaginary = V::load(from.add(V::LANES));
+                let imaginary = if conjugate {
+                    zero.sub(imaginary)
+                } else {
+                    imaginary
+                };
+                imaginary.store(im.add(to));
+            }
+        }
+    }
+}
+
+/// The way back of [`gather`].
+#[inline(always)]
+unsafe fn scatter<V: Vector>(
+    batch: &Batch,
+    spectrum: Shared<V::Scalar>,
+    frequency: &Frequency,
+    add: bool,
+    planes: &mut Planes<V::Scalar>,
+) {
+    let zero = V::splat(num_traits::Zero::zero());
+    let (re, im) = (planes.re(), planes.im());
+    let positions = [
+        (Some(frequency.position), false, 0),
+        (frequency.mirror, true, batch.lanes_used()),
+    ];
+    for (position, conjugate, start) in positions {
+        let Some(position) = position else { continue };
+        for block in 0..batch.blocks() {
+            let to = spectrum.at(block * batch.block_stride() + position * 2 * V::LANES);
+            let from = start + block * V::LANES;
+            // SAFETY: as in `gather`.
+            unsafe {
+                let mut real = V::load(re.add(from));
+                let mut imaginary = V::load(im.add(from));
+                if conjugate {
+                    imaginary = zero.sub(imaginary);
+                }
+                if add {
+                    real = real.add(V::load(to));
+                    imaginary = imaginary.add(V::load(to.add(V::LANES)));
+                }
+                real.store(to);
+                imaginary.store(to.add(V::LANES));
+            }
+        }
+    }
+}
+
+/// `to = from K`, or `from K^*` for the adjoint, at some frequencies.
+pub struct Mix<'a, T> {
+    mixing: &'a Mixing<'a, T>,
+    frequencies: &'a [Frequency],
+    coordinates: &'a [T],
+    from: Shared<T>,
+    to: Shared<T>,
+    adjoint: bool,
+    add: bool,
+}
+
+impl<T: Real> Kernel<T> for Mix<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<Scalar = T>>(self) {
+        let (inputs, outputs) = (&self.mixing.inputs, &self.mixing.outputs);
+        let (from, to) = if self.adjoint {
+            (outputs, inputs)
+        } else {
+            (inputs, outputs)
+        };
+        let padded = to.channels.next_multiple_of(V::LANES);
+        let pairs = from.batch.div_ceil(2);
+        let mut weights = Planes::new(from.channels * padded);
+        let mut sources = Planes::new(2 * from.lanes_used());
+        let mut products = Planes::new(2 * pairs * padded);
+        for frequency in self.frequencies {
+            let rows = pairs * (1 + usize::from(frequency.mirror.is_some()));
+            // SAFETY: frequencies belong to one task each; the planes have the sizes of the
+            // product below.
+            unsafe {
+                self.matrix::<V>(frequency, padded, &mut weights);
+                gather::<V>(from, self.from, frequency, false, &mut sources);
+                product::<V>(
+                    (rows, from.channels, to.channels),
+                    Broadcast {
+                        re: sources.re(),
+                        im: sources.im(),
+                        row: from.channels,
+                        column: 1,
+                    },
+                    weights.row_major(padded),
+                    products.row_major(padded),
+                );
+            }
+            if padded != to.channels {
+                for plane in products.memory.chunks_exact_mut(products.plane) {
+                    for row in 1..rows {
+                        plane.copy_within(
+                            row * padded..row * padded + to.channels,
+                            row * to.channels,
+                        );
+                    }
+                }
+            }
+            // SAFETY: as above.
+            unsafe { scatter::<V>(to, self.to, frequency, self.add, &mut products) };
+        }
+    }
+}
+
+impl<T: Real> Mix<'_, T> {
+    /// `K(f)/n`, or its conjugate transpose, with padded rows.
+    #[inline(always)]
+    unsafe fn matrix<V: Vector<Scalar = T>>(
+        &self,
+        frequency: &Frequency,
+        padded: usize,
+        out: &mut Planes<T>,
+    ) {
+        let (inputs, outputs) = (self.mixing.inputs.channels, self.mixing.outputs.channels);
+        let scale = T::one() / T::of(self.mixing.plan.len() as f64);
+        let plane = inputs * outputs;
+        let imaginary_scale = if self.adjoint { -scale } else { scale };
+        let targets = [(0, scale, out.re()), (1, imaginary_scale, out.im())];
+        for (part, scale, to) in targets {
+            if part == 1 && frequency.mirror.is_none() {
+                // SAFETY: the plane has this size.
+                unsafe { to.write_bytes(0, out.plane - 16) };
+                continue;
+            }
+            let from = &self.coordinates[(frequency.coordinate + part) * plane..][..plane];
+            let side = <V::Tile as Vector>::LANES;
+            if self.adjoint && inputs.is_multiple_of(side) && outputs.is_multiple_of(side) {
+                let factor = <V::Tile as Vector>::splat(scale);
+                for row in (0..inputs).step_by(side) {
+                    for column in (0..outputs).step_by(side) {
+                        // SAFETY: the tile lies inside both matrices.
+                        unsafe {
+                            V::Tile::transpose(
+                                #[inline(always)]
+                                |i| {
+                                    V::Tile::load(from.as_ptr().add((row + i) * outputs + column))
+                                        .mul(factor)
+                                },
+                                #[inline(always)]
+                                |j| to.add((column + j) * padded + row),
+                            );
+                        }
+                    }
+                }
+            } else {
+                for row in 0..inputs {
+                    for column in 0..outputs {
+                        let (i, j) = if self.adjoint {
+                            (column, row)
+                        } else {
+                            (row, column)
+                        };
+                        // SAFETY: `j < padded`, and the plane has a row for every `i`.
+                        unsafe { *to.add(i * padded + j) = from[row * outputs + column] * scale };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `out(f) = X(f)^* W(f)` summed over the pairs, at some frequencies.
+pub struct Correlate<'a, T> {
+    mixing: &'a Mixing<'a, T>,
+    frequencies: &'a [Frequency],
+    x: Shared<T>,
+    gradient: Shared<T>,
+    out: Shared<T>,
+}
+
+impl<T: Real> Kernel<T> for Correlate<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<Scalar = T>>(self) {
+        let (inputs, outputs) = (&self.mixing.inputs, &self.mixing.outputs);
+        let padded = outputs.channels.next_multiple_of(V::LANES);
+        let pairs = inputs.batch.div_ceil(2);
+        let scale = T::one() / T::of(self.mixing.plan.len() as f64);
+        let plane = inputs.channels * outputs.channels;
+        let mut x = Planes::new(2 * inputs.lanes_used());
+        let mut w = Planes::new(2 * outputs.lanes_used());
+        let mut sums = Planes::new(inputs.channels * padded);
+        for frequency in self.frequencies {
+            let copies = 1 + usize::from(frequency.mirror.is_some());
+            // SAFETY: frequencies belong to one task each; the planes have the sizes of the
+            // product below, and `w` room for the last row's overrun.
+            unsafe {
+                gather::<V>(inputs, self.x, frequency, true, &mut x);
+                gather::<V>(outputs, self.gradient, frequency, false, &mut w);
+                product::<V>(
+                    (inputs.channels, pairs * copies, outputs.channels),
+                    Broadcast {
+                        re: x.re(),
+                        im: x.im(),
+                        row: 1,
+                        column: inputs.channels,
+                    },
+                    w.row_major(outputs.channels),
+                    sums.row_major(padded),
+                );
+            }
+            // A self-conjugate bin has no imaginary coordinate.
+            for part in 0..copies {
+                for i in 0..inputs.channels {
+                    let from = &sums.memory[part * sums.plane + i * padded..][..outputs.channels];
+                    let to = self
+                        .out
+                        .at((frequency.coordinate + part) * plane + i * outputs.channels);
+                    for (n, &sum) in from.iter().enumerate() {
+                        // SAFETY: this frequency's coordinates belong to this task.
+                        unsafe { *to.add(n) = sum * scale };
+                    }
+                }
+            }
+        }
+    }
+}

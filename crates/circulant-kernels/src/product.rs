@@ -1,0 +1,94 @@
+//! A small complex matrix product on split planes, `C = A B` with
+//! `C[i][n] = sum_k A[i][k] B[k][n]`.
+//!
+//! Columns `n` lie in the lanes, `A` is broadcast, and four rows of `C` stay in registers, so the
+//! loop over `k` is sixteen fused multiply-adds for two loads and eight broadcasts. `A` may have any
+//! strides, which gives the transposed product for free. Written by hand because the matrices
+//! are small (channels x channels for one frequency) and come as separate Re and Im planes; a
+//! general GEMM would pack each of them again.
+
+use crate::simd::Vector;
+
+/// Rows of `C` that are kept in registers.
+const ROWS: usize = 4;
+
+/// Planes of a matrix: element `(i, k)` is at `i*row + k*column`.
+#[derive(Clone, Copy)]
+pub(crate) struct Broadcast<T> {
+    pub(crate) re: *const T,
+    pub(crate) im: *const T,
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+}
+
+/// Planes of a matrix whose rows are contiguous and `row` apart; vectors may overrun a row's
+/// end by less than their length.
+#[derive(Clone, Copy)]
+pub(crate) struct RowMajor<T> {
+    pub(crate) re: *mut T,
+    pub(crate) im: *mut T,
+    pub(crate) row: usize,
+}
+
+/// `rows x inner` times `inner x columns`; `columns` is rounded up to whole vectors.
+///
+/// # Safety
+/// `a` must hold `rows x inner` numbers, `b` and `c` `inner` and `rows` rows of `columns` numbers
+/// rounded up to whole vectors. `c` must not overlap the others.
+#[inline(always)]
+pub(crate) unsafe fn product<V: Vector>(
+    (rows, inner, columns): (usize, usize, usize),
+    a: Broadcast<V::Scalar>,
+    b: RowMajor<V::Scalar>,
+    c: RowMajor<V::Scalar>,
+) {
+    for n in (0..columns).step_by(V::LANES) {
+        // SAFETY: the caller's promise; `n` starts a vector inside the rounded row.
+        unsafe {
+            let (b_re, b_im) = (b.re.cast_const().add(n), b.im.cast_const().add(n));
+            let mut i = 0;
+            while i + ROWS <= rows {
+                tile::<V, ROWS>(inner, a, i, (b_re, b_im, b.row), c, n);
+                i += ROWS;
+            }
+            while i < rows {
+                tile::<V, 1>(inner, a, i, (b_re, b_im, b.row), c, n);
+                i += 1;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn tile<V: Vector, const R: usize>(
+    inner: usize,
+    a: Broadcast<V::Scalar>,
+    i: usize,
+    (b_re, b_im, b_row): (*const V::Scalar, *const V::Scalar, usize),
+    c: RowMajor<V::Scalar>,
+    n: usize,
+) {
+    let zero = V::splat(num_traits::Zero::zero());
+    let mut re = [zero; R];
+    let mut im = [zero; R];
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (a_re, a_im) = (a.re.add(i * a.row), a.im.add(i * a.row));
+        for k in 0..inner {
+            let (br, bi) = (V::load(b_re.add(k * b_row)), V::load(b_im.add(k * b_row)));
+            for r in 0..R {
+                let at = r * a.row + k * a.column;
+                let ar = V::splat(*a_re.add(at));
+                re[r] = ar.mul_add(br, re[r]);
+                im[r] = ar.mul_add(bi, im[r]);
+                let ai = V::splat(*a_im.add(at));
+                re[r] = ai.neg_mul_add(bi, re[r]);
+                im[r] = ai.mul_add(br, im[r]);
+            }
+        }
+        for r in 0..R {
+            re[r].store(c.re.add((i + r) * c.row + n));
+            im[r].store(c.im.add((i + r) * c.row + n));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The two number types, and what a kernel must know of each.
+
+use realfft::FftNum;
+
+use crate::kernels::Kernels;
+use crate::scratch::Pool;
+use crate::simd::{Lanes, RealSimd, Vector};
+
+/// `f32` or `f64`.
+pub trait Real: FftNum + num_traits::Float + RealSimd + Kernels {
+    /// Rounds an `f64` (a twiddle factor, a scale) to this type.
+    fn of(value: f64) -> Self;
+
+    /// Exact widening.
+    fn wide(self) -> f64;
+
+    /// `tanh` in every lane of a vector.
+    #[doc(hidden)]
+    fn tanh_lanes<V: Vector<Scalar = Self>>(lanes: V) -> V;
+
+    /// Buffers that calls hand on to later calls.
+    #[doc(hidden)]
+    fn pool() -> &'static Pool<Self>;
+}
+
+impl Real for f32 {
+    fn of(value: f64) -> Self {
+        value as f32
+    }
+
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+
+    /// A rational function of degree 13/6 on a clamped argument (the coefficients of Eigen's
+    /// `ptanh`); the test below measures its error.
+    #[inline(always)]
+    fn tanh_lanes<V: Vector<Scalar = Self>>(lanes: V) -> V {
+        const NUMERATOR: [f32; 7] = [
+            -2.760_768_5e-16,
+            2.000_188e-13,
+            -8.604_672e-11,
+            5.122_297e-8,
+            1.485_722_4e-5,
+            6.372_619e-4,
+            4.893_524_6e-3,
+        ];
+        const DENOMINATOR: [f32; 4] = [1.198_258_4e-6, 1.185_347e-4, 2.268_434_6e-3, 4.893_525e-3];
+        const SATURATED: f32 = 7.905_311;
+
+        let x = lanes.max(V::splat(-SATURATED)).min(V::splat(SATURATED));
+        let square = x.mul(x);
+        let horner = |coefficients: &[f32]| {
+            let mut sum = V::splat(coefficients[0]);
+            for &c in &coefficients[1..] {
+                sum = sum.mul_add(square, V::splat(c));
+            }
+            sum
+        };
+        let numerator = x.mul(horner(&NUMERATOR));
+        numerator.div(horner(&DENOMINATOR))
+    }
+
+    fn pool() -> &'static Pool<Self> {
+        static POOL: Pool<f32> = Pool::new();
+        &POOL
+    }
+}
+
+impl Real for f64 {
+    fn of(value: f64) -> Self {
+        value
+    }
+
+    fn wide(self) -> f64 {
+        self
+    }
+
+    /// The standard library's `tanh` lane by lane: f64 is for checks, not for speed.
+    #[inline(always)]
+    fn tanh_lanes<V: Vector<Scalar = Self>>(lanes: V) -> V {
+        let mut values = Lanes::<f64, 16>::zero();
+        // SAFETY: no vector has more than 16 lanes, so `values` holds all that is stored.
+        unsafe {
+            lanes.store(values.0.as_mut_ptr());
+            for value in &mut values.0[..V::LANES] {
+                *value = value.tanh();
+            }
+            V::load(values.0.as_ptr())
+        }
+    }
+
+    fn pool() -> &'static Pool<Self> {
+        static POOL: Pool<f64> = Pool::new();
+        &POOL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four units in the last place of an f32.
+    const TANH_RELATIVE: f64 = 4.0 * 1.2e-7;
+
+    #[test]
+    fn tanh_of_f32_is_accurate_everywhere() {
+        for i in -40_000..40_000 {
+            for x in [i as f32 * 3e-4, i as f32 * 1e-7, i as f32 * 1e-30] {
+                let lanes: Lanes<f32, 8> = f32::tanh_lanes(Lanes::splat(x));
+                let exact = f64::from(x).tanh();
+                let error = (f64::from(lanes.0[0]) - exact).abs();
+                assert!(
+                    error <= TANH_RELATIVE * exact.abs(),
+                    "{x}: {} {exact}",
+                    lanes.0[0]
+                );
+            }
+        }
+        for (x, y) in [
+            (f32::INFINITY, 1.0),
+            (f32::NEG_INFINITY, -1.0),
+            (100.0, 1.0),
+        ] {
+            let lanes: Lanes<f32, 8> = f32::tanh_lanes(Lanes::splat(x));
+            assert!((lanes.0[0] - y).abs() <= f32::EPSILON);
+            assert!(lanes.0[0].abs() <= 1.0);
+        }
+    }
+}

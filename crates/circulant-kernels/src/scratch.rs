@@ -1,0 +1,108 @@
+//! Buffers that are reused from call to call, aligned to cache lines.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+use crate::real::Real;
+
+/// Bytes of a cache line, and of the widest vector register.
+const ALIGNMENT: usize = 64;
+/// More idle buffers than this are freed: a training step needs a handful at a time.
+const MAX_IDLE: usize = 32;
+
+/// Idle buffers of one number type, shared by all plans and threads.
+#[derive(Debug)]
+pub struct Pool<T> {
+    idle: Mutex<Vec<Vec<T>>>,
+}
+
+impl<T> Pool<T> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            idle: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+/// A slice of `len` numbers on a cache-line boundary; its memory goes back to the pool when
+/// dropped. What it holds at first is whatever its last user left.
+#[derive(Debug)]
+pub struct Scratch<T: Real> {
+    memory: Vec<T>,
+    offset: usize,
+    len: usize,
+}
+
+impl<T: Real> Scratch<T> {
+    pub(crate) fn take(len: usize) -> Self {
+        let needed = len + ALIGNMENT / size_of::<T>();
+        let mut idle = T::pool()
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // The tightest fit, so that a small request does not hold a large buffer.
+        let best = (0..idle.len())
+            .filter(|&i| idle[i].len() >= needed)
+            .min_by_key(|&i| idle[i].len());
+        let memory = best.map(|i| idle.swap_remove(i));
+        drop(idle);
+        let memory = memory.unwrap_or_else(|| vec![T::zero(); needed]);
+        let offset = memory.as_ptr().align_offset(ALIGNMENT);
+        Self {
+            memory,
+            offset,
+            len,
+        }
+    }
+
+    pub(crate) fn zeroed(len: usize) -> Self {
+        let mut scratch = Self::take(len);
+        scratch.fill(T::zero());
+        scratch
+    }
+}
+
+impl<T: Real> Deref for Scratch<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.memory[self.offset..self.offset + self.len]
+    }
+}
+
+impl<T: Real> DerefMut for Scratch<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.memory[self.offset..self.offset + self.len]
+    }
+}
+
+impl<T: Real> Drop for Scratch<T> {
+    fn drop(&mut self) {
+        let memory = std::mem::take(&mut self.memory);
+        let mut idle = T::pool()
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        idle.push(memory);
+        if idle.len() > MAX_IDLE {
+            // Drop the largest: the small ones are needed on every call.
+            if let Some(largest) = (0..idle.len()).max_by_key(|&i| idle[i].len()) {
+                idle.swap_remove(largest);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scratch_is_aligned_and_of_the_asked_length() {
+        for len in [0, 1, 7, 1000] {
+            let scratch = Scratch::<f32>::take(len);
+            assert_eq!(scratch.len(), len);
+            assert_eq!(scratch.as_ptr() as usize % ALIGNMENT, 0);
+        }
+    }
+}

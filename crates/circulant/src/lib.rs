@@ -1,0 +1,41 @@
+//! Circulant and block-circulant layers for [Burn](https://burn.dev), with the free real
+//! coordinates of the spectrum as parameters.
+//!
+//! | layer | map | parameters |
+//! | --- | --- | --- |
+//! | [`nn::SpectralCirculant1d`] | `y = IRFFT(h * RFFT(x)) + b` | coordinates of `h` |
+//! | [`nn::SpectralBccb2d`] | `Y[o] = IRFFT2(sum_c K[o,c] * RFFT2(X[c])) + b[o]` | coordinates of `K` |
+//! | [`nn::Circulant1d`] | `y = w (*) x + b`, circular convolution | the filter `w` |
+//! | [`nn::Bccb2d`] | `Y[o] = sum_c W[o,c] (*) X[c] + b[o]` | the filters `W` |
+//!
+//! All transforms are unitary, so a spectral coefficient is an eigenvalue of the layer. On the
+//! CPU backend Flex the operators run in the fused kernels of `circulant-kernels`; every other
+//! backend composes them from ordinary tensor operations ([`ops`]).
+//!
+//! ```
+//! use burn::tensor::{Device, Tensor};
+//! use circulant::nn::SpectralCirculant1dConfig;
+//!
+//! let device = Device::flex();
+//! let layer = SpectralCirculant1dConfig::new(784).init(&device);
+//! assert_eq!(layer.degrees_of_freedom(), 784);
+//! let y = layer.forward(Tensor::<2>::ones([16, 784], &device));
+//! assert_eq!(y.dims(), [16, 784]);
+//! ```
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod functions;
+pub mod models;
+pub mod nn;
+pub mod ops;
+pub mod record;
+
+pub use circulant_kernels as kernels;
+pub use error::LayerError;
+
+/// The CPU device that the native kernels run on.
+#[cfg(feature = "flex")]
+pub fn cpu() -> burn::tensor::Device {
+    burn::tensor::Device::flex()
+}

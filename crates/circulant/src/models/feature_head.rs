@@ -1,0 +1,107 @@
+//! Heads on frozen features: a dense bottleneck, or a spectral circulant layer with `K` modes,
+//! each followed by tanh and a linear read-out.
+//!
+//! Weights for 2048 features and 10 classes: dense 32 has `2048*32 + 32*10 = 65,856`, spectral with the whole
+//! spectrum `2048 + 2048*10 = 22,528`.
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::nn::Linear;
+use burn::tensor::{Device, Tensor};
+
+use super::initial::{Seeds, linear};
+use crate::LayerError;
+use crate::nn::{SpectralCirculant1d, SpectralCirculant1dConfig};
+
+/// Configuration of a [`FeatureHead`].
+#[derive(Config, Debug)]
+pub struct FeatureHeadConfig {
+    /// The number of features.
+    #[config(default = 2048)]
+    pub features: usize,
+    /// The number of classes.
+    #[config(default = 10)]
+    pub classes: usize,
+    /// The width of a dense hidden layer; spectral unless given.
+    pub dense: Option<usize>,
+    /// The number of lowest bins of a spectral hidden layer, `K`; all unless given.
+    pub modes: Option<usize>,
+    /// The seed of all initial parameters.
+    #[config(default = 0)]
+    pub seed: u64,
+}
+
+/// The hidden layer of a head.
+#[derive(Module, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one per model, and a Box is no Burn module"
+)]
+pub enum FeatureLayer {
+    /// A dense bottleneck.
+    Dense(Linear),
+    /// A spectral circulant layer.
+    Spectral(SpectralCirculant1d),
+}
+
+/// A head on frozen features. Made by [`FeatureHeadConfig`].
+#[derive(Module, Debug)]
+pub struct FeatureHead {
+    /// The hidden layer.
+    pub hidden: FeatureLayer,
+    /// The read-out.
+    pub output: Linear,
+}
+
+impl FeatureHeadConfig {
+    /// Makes the head, or says which size is wrong.
+    pub fn try_init(&self, device: &Device) -> Result<FeatureHead, LayerError> {
+        let mut seeds = Seeds::new(self.seed);
+        let seed = seeds.next();
+        let (hidden, width) = match self.dense {
+            Some(width) => (
+                FeatureLayer::Dense(linear(self.features, width, seed, device)),
+                width,
+            ),
+            None => {
+                let config = SpectralCirculant1dConfig::new(self.features)
+                    .with_modes(self.modes)
+                    .with_seed(seed);
+                (
+                    FeatureLayer::Spectral(config.try_init(device)?),
+                    self.features,
+                )
+            }
+        };
+        Ok(FeatureHead {
+            hidden,
+            output: linear(width, self.classes, seeds.next(), device),
+        })
+    }
+
+    /// Makes the head.
+    ///
+    /// # Panics
+    ///
+    /// Panics on sizes that [`Self::try_init`] refuses.
+    pub fn init(&self, device: &Device) -> FeatureHead {
+        self.try_init(device)
+            .unwrap_or_else(|error| panic!("FeatureHead: {error}"))
+    }
+}
+
+impl FeatureHead {
+    /// The logits of a batch of features.
+    ///
+    /// # Shapes
+    ///
+    /// - features: `[batch, features]`
+    /// - output: `[batch, classes]`
+    pub fn forward(&self, features: Tensor<2>) -> Tensor<2> {
+        let hidden = match &self.hidden {
+            FeatureLayer::Dense(layer) => layer.forward(features).tanh(),
+            FeatureLayer::Spectral(layer) => layer.forward_tanh(features),
+        };
+        self.output.forward(hidden)
+    }
+}

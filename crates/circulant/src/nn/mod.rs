@@ -1,0 +1,46 @@
+//! The four layers.
+//!
+//! | layer | parameters | degrees of freedom |
+//! | --- | --- | --- |
+//! | [`SpectralCirculant1d`] | free real coordinates of the half spectrum | `d`, less with a mask |
+//! | [`SpectralBccb2d`] | the same on the half plane, per channel pair | `C_out*C_in*H*W`, less with a mask |
+//! | [`Circulant1d`] | a spatial filter | `d` |
+//! | [`Bccb2d`] | spatial filters, one per channel pair | `C_out*C_in*H*W` |
+
+mod bccb_2d;
+mod bias;
+mod circulant_1d;
+mod image_map;
+mod initial;
+mod signal_map;
+mod spectral_bccb_2d;
+mod spectral_circulant_1d;
+
+pub use bccb_2d::{Bccb2d, Bccb2dConfig};
+pub use bias::BiasKind;
+pub use circulant_1d::{Circulant1d, Circulant1dConfig};
+pub(crate) use initial::Normal;
+pub use spectral_bccb_2d::{SpectralBccb2d, SpectralBccb2dConfig};
+pub use spectral_circulant_1d::{SpectralCirculant1d, SpectralCirculant1dConfig};
+
+use burn::module::Param;
+use burn::tensor::{Device, Tensor, TensorData};
+
+/// An initialised parameter. Burn's own initialisers are lazy: their numbers depend on when a
+/// parameter is first read.
+pub(crate) fn parameter<const D: usize>(
+    values: Vec<f64>,
+    shape: [usize; D],
+    device: &Device,
+) -> Param<Tensor<D>> {
+    Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), device))
+}
+
+/// The numbers of a tensor in f64, on the host.
+pub(crate) fn to_host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
+    tensor
+        .into_data()
+        .convert::<f64>()
+        .try_into_vec()
+        .expect("converted to f64 just before")
+}

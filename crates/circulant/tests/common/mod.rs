@@ -1,0 +1,68 @@
+//! Shared by the test binaries: an f64 device, numbers, comparisons.
+#![allow(dead_code, reason = "every test binary uses a part of it")]
+
+use std::sync::OnceLock;
+
+use burn::tensor::{Device, FloatDType, Tensor, TensorData};
+
+/// The CPU with f64 as its float type. Burn allows this once per process, before any tensor.
+pub fn double() -> Device {
+    static DEVICE: OnceLock<Device> = OnceLock::new();
+    DEVICE
+        .get_or_init(|| {
+            let mut device = Device::flex();
+            device
+                .configure(FloatDType::F64)
+                .expect("no tensor exists yet");
+            device
+        })
+        .clone()
+}
+
+/// `count` numbers in (-1, 1) that depend on the seed only.
+pub fn numbers(seed: u64, count: usize) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    (0..count)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        })
+        .collect()
+}
+
+/// A tensor of such numbers.
+pub fn random<const D: usize>(seed: u64, shape: [usize; D], device: &Device) -> Tensor<D> {
+    Tensor::from_data(
+        TensorData::new(numbers(seed, shape.iter().product()), shape),
+        device,
+    )
+}
+
+/// The numbers of a tensor.
+pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
+    tensor
+        .into_data()
+        .convert::<f64>()
+        .try_into_vec()
+        .expect("converted to f64")
+}
+
+/// The largest difference, relative to the largest expected number (or 1 if that is smaller).
+pub fn difference(got: &[f64], expected: &[f64]) -> f64 {
+    assert_eq!(got.len(), expected.len(), "lengths");
+    let scale = expected
+        .iter()
+        .fold(1.0_f64, |scale, value| scale.max(value.abs()));
+    let worst = got.iter().zip(expected).fold(0.0_f64, |worst, (a, b)| {
+        let gap = (a - b).abs();
+        // `max` would drop a NaN.
+        if gap.is_nan() {
+            f64::INFINITY
+        } else {
+            worst.max(gap)
+        }
+    });
+    worst / scale
+}

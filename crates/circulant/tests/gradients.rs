@@ -1,0 +1,216 @@
+//! Gradients through Burn's autodiff against central differences, and the adjoint identity, in
+//! f64.
+
+mod common;
+
+use burn::tensor::{Tensor, TensorData};
+use circulant::functions::{
+    bccb_2d, bccb_2d_filters, circulant_1d, circulant_1d_filters, coordinates_of_filter_1d,
+    coordinates_of_filter_2d,
+};
+use circulant::kernels::{Activation, HalfPlane, HalfSpectrum};
+use circulant::nn::{BiasKind, SpectralCirculant1dConfig};
+use circulant::ops::Operator;
+use common::{difference, double, host, numbers, random};
+use proptest::prelude::*;
+
+/// What the issue asks of the gradients.
+const CENTRAL: f64 = 1e-6;
+/// With this step truncation (step^2) and rounding (1e-16/step) are both near 1e-10.
+const STEP: f64 = 1e-5;
+/// A few hundred f64 roundings of numbers around 1.
+const EXACT: f64 = 1e-11;
+
+fn vector(values: &[f64]) -> Tensor<1> {
+    Tensor::from_data(
+        TensorData::new(values.to_vec(), [values.len()]),
+        &double().autodiff(),
+    )
+}
+
+/// The gradients of `sum(weight * map(inputs))` for every input, by autodiff and by central
+/// differences, are the same.
+fn assert_gradients<const N: usize>(
+    map: impl Fn([Tensor<1>; N]) -> Tensor<1>,
+    inputs: [Vec<f64>; N],
+) {
+    let leaves = inputs.clone().map(|values| vector(&values).require_grad());
+    let y = map(leaves.clone());
+    let weight = numbers(99, y.dims()[0]);
+    let gradients = (y * vector(&weight)).sum().backward();
+    let value = |inputs: &[Vec<f64>; N]| -> f64 {
+        let y = host(map(inputs.clone().map(|values| vector(&values))));
+        y.iter().zip(&weight).map(|(y, w)| y * w).sum()
+    };
+    for (which, leaf) in leaves.iter().enumerate() {
+        let gradient = leaf.grad(&gradients).expect("every input takes part");
+        let expected: Vec<f64> = (0..inputs[which].len())
+            .map(|i| {
+                let moved = |by: f64| {
+                    let mut inputs = inputs.clone();
+                    inputs[which][i] += by;
+                    value(&inputs)
+                };
+                (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
+            })
+            .collect();
+        let gap = difference(&host(gradient), &expected);
+        assert!(gap < CENTRAL, "input {which}: {gap}");
+    }
+}
+
+fn activation() -> impl Strategy<Value = Activation> {
+    prop::sample::select(vec![Activation::Identity, Activation::Tanh])
+}
+
+fn length() -> impl Strategy<Value = usize> {
+    prop::sample::select(vec![1, 2, 3, 4, 5, 7, 8, 12, 13, 15, 23])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn circulant_1d_has_its_gradients(
+        (length, modes) in length().prop_flat_map(|d| (Just(d), 1..=d / 2 + 1)),
+        batch in prop::sample::select(vec![1, 3, 9]), vector_bias: bool, activation in activation(), seed in 0..1000u64,
+    ) {
+        let half = HalfSpectrum::with_modes(length, modes).expect("valid");
+        let biases = if vector_bias { length } else { 1 };
+        let inputs = [numbers(seed, batch * length), numbers(seed + 1, half.coordinates()), numbers(seed + 2, biases)];
+        let operator = Operator::signal(half).with_activation(activation);
+        assert_gradients(
+            |[x, a, b]| circulant_1d(x.reshape([batch, length]), a, Some(b), &operator).flatten(0, 1),
+            inputs,
+        );
+    }
+
+    #[test]
+    fn several_filters_have_their_gradients(
+        length in length(), filters in 1..4usize, vector_bias: bool, activation in activation(), seed in 0..1000u64,
+    ) {
+        let half = HalfSpectrum::new(length).expect("valid");
+        let biases = if vector_bias { length } else { 1 };
+        let operator = Operator::signal(half).with_activation(activation);
+        let inputs = [numbers(seed, 2 * length), numbers(seed + 1, filters * length), numbers(seed + 2, filters * biases)];
+        assert_gradients(
+            |[x, a, b]| {
+                let y: Tensor<3> = circulant_1d_filters(
+                    x.reshape([2, length]), a.reshape([filters, length]), Some(b.reshape([filters, biases])), &operator,
+                );
+                y.flatten(0, 2)
+            },
+            inputs,
+        );
+    }
+
+    #[test]
+    fn bccb_2d_has_its_gradients(
+        channels in [1..3usize, 1..3usize], grid in [1..5usize, 1..5usize], radius in prop_oneof![Just(1.0), 0.0..1.0f64],
+        activation in activation(), seed in 0..1000u64,
+    ) {
+        let ([channels_in, channels_out], [height, width]) = (channels, grid);
+        let plane = HalfPlane::with_radius(height, width, radius).expect("valid");
+        let kept = plane.coordinates();
+        let operator = Operator::image(plane, channels_in, channels_out).expect("valid").with_activation(activation);
+        let inputs = [
+            numbers(seed, 2 * channels_in * height * width),
+            numbers(seed + 1, kept * channels_in * channels_out),
+            numbers(seed + 2, channels_out),
+        ];
+        assert_gradients(
+            |[x, a, b]| {
+                let x = x.reshape([2, channels_in, height, width]);
+                bccb_2d(x, a.reshape([kept, channels_in, channels_out]), Some(b), &operator).flatten(0, 3)
+            },
+            inputs,
+        );
+    }
+
+    #[test]
+    fn several_bccb_filters_have_their_gradients(grid in [1..5usize, 1..5usize], seed in 0..1000u64) {
+        let [height, width] = grid;
+        let pixels = height * width;
+        let operator = Operator::image(HalfPlane::new(height, width).expect("valid"), 2, 1).expect("valid");
+        let inputs = [numbers(seed, 2 * pixels), numbers(seed + 1, 3 * 2 * pixels), numbers(seed + 2, 3)];
+        assert_gradients(
+            |[x, a, b]| {
+                let (x, a) = (x.reshape([1, 2, height, width]), a.reshape([3, pixels, 2, 1]));
+                bccb_2d_filters(x, a, Some(b.reshape([3, 1])), &operator).flatten(0, 4)
+            },
+            inputs,
+        );
+    }
+
+    #[test]
+    fn spatial_filters_have_their_gradients(length in length(), grid in [1..5usize, 1..5usize], seed in 0..1000u64) {
+        let signal = Operator::signal(HalfSpectrum::new(length).expect("valid"));
+        assert_gradients(
+            |[x, w]| circulant_1d(x, coordinates_of_filter_1d(w, &signal), None, &signal),
+            [numbers(seed, length), numbers(seed + 1, length)],
+        );
+        let [height, width] = grid;
+        let pixels = height * width;
+        let image = Operator::image(HalfPlane::new(height, width).expect("valid"), 2, 2).expect("valid");
+        assert_gradients(
+            |[x, w]| {
+                let coordinates = coordinates_of_filter_2d(w.reshape([2, 2, height, width]), &image);
+                bccb_2d(x.reshape([1, 2, height, width]), coordinates, None, &image).flatten(0, 3)
+            },
+            [numbers(seed, 2 * pixels), numbers(seed + 1, 4 * pixels)],
+        );
+    }
+
+    #[test]
+    fn the_backward_pass_is_the_adjoint(
+        (length, modes) in (1..80usize).prop_flat_map(|d| (Just(d), 1..=d / 2 + 1)), batch in 1..20usize, seed in 0..1000u64,
+    ) {
+        // <K x, g> = <x, K^t g>, where K^t g is the gradient of <K x, g>.
+        let half = HalfSpectrum::with_modes(length, modes).expect("valid");
+        let device = double().autodiff();
+        let coordinates = random(seed, [half.coordinates()], &device);
+        let operator = Operator::signal(half);
+        let x: Tensor<2> = random(seed + 1, [batch, length], &device).require_grad();
+        let g: Tensor<2> = random(seed + 2, [batch, length], &device);
+        let product = (circulant_1d(x.clone(), coordinates, None, &operator) * g).sum();
+        let left = host(product.clone())[0];
+        let gradient = host(x.grad(&product.backward()).expect("tracked"));
+        let right: f64 = host(x).iter().zip(&gradient).map(|(x, g)| x * g).sum();
+        prop_assert!((left - right).abs() < EXACT * (batch * length) as f64);
+    }
+}
+
+#[test]
+fn layer_parameters_receive_gradients() {
+    let layer = SpectralCirculant1dConfig::new(6)
+        .with_bias(BiasKind::Vector)
+        .init(&double().autodiff());
+    let x = random::<2>(1, [4, 6], &double().autodiff());
+    let gradients = layer.forward_tanh(x).sum().backward();
+    let coordinates = layer.coordinates.val().grad(&gradients).expect("tracked");
+    let bias = layer
+        .bias
+        .as_ref()
+        .expect("it has one")
+        .val()
+        .grad(&gradients)
+        .expect("tracked");
+    assert_eq!((coordinates.dims(), bias.dims()), ([6], [6]));
+    assert!(
+        host(bias).iter().all(|value| *value > 0.0),
+        "tanh has a positive slope"
+    );
+}
+
+#[test]
+fn untracked_inputs_are_allowed() {
+    let operator = Operator::signal(HalfSpectrum::new(5).expect("valid"));
+    let device = double().autodiff();
+    let (x, a) = (
+        random::<2>(1, [3, 5], &device),
+        random::<1>(2, [5], &device),
+    );
+    let plain = circulant_1d(x.clone(), a.clone(), None, &operator);
+    let tracked = circulant_1d(x, a.require_grad(), None, &operator);
+    assert!(difference(&host(tracked), &host(plain)) < EXACT);
+}
