@@ -9,6 +9,8 @@
 //! `unsafe`: blocks write disjoint rows of one output slice from several threads. Each row
 //! belongs to one lane of one block, and the slices' lengths are checked in `plan.rs`.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::lane_fft::{ForwardBlock, LaneBias, LanePlan, RowPointers};
@@ -18,6 +20,9 @@ use crate::simd::Isa;
 
 /// Below this many numbers a call stays on its thread: waking another one costs more.
 const SEQUENTIAL_BELOW: usize = 1 << 14;
+
+/// Bytes of a block's rows up to which the next block's rows are fetched meanwhile.
+const PREFETCH_BLOCKS_BELOW: usize = 60_000;
 
 /// A pointer that the threads of one parallel call share; see the head of the file.
 pub struct Shared<T>(*mut T);
@@ -89,7 +94,7 @@ impl Batch {
         block: usize,
         missing: *mut T,
     ) -> RowPointers<T> {
-        RowPointers::new(self.lanes, |lane, imaginary| {
+        RowPointers::new(self.lanes, self.rows_ahead::<T>(), |lane, imaginary| {
             let (pair, channel) = self.pair_and_channel(block, lane);
             let image = 2 * pair + usize::from(imaginary);
             if image >= self.batch {
@@ -97,6 +102,21 @@ impl Batch {
             }
             base.at((image * self.channels + channel) * self.len)
         })
+    }
+
+    /// How far ahead rows are fetched: the next block where one block fits the near cache (rows
+    /// that are short have no time to start the hardware's own fetching), else the next line.
+    fn rows_ahead<T>(&self) -> usize {
+        let block = if self.channels == 1 {
+            2 * self.lanes * self.len
+        } else {
+            self.lanes * self.len
+        };
+        if 2 * self.lanes * self.len * size_of::<T>() <= PREFETCH_BLOCKS_BELOW {
+            block
+        } else {
+            64 / size_of::<T>()
+        }
     }
 
     fn pair_and_channel(&self, block: usize, lane: usize) -> (usize, usize) {
@@ -107,16 +127,29 @@ impl Batch {
         (r / self.channels, r % self.channels)
     }
 
-    /// Runs `work` for every block, on all threads when it is worth it.
-    pub(crate) fn for_each(&self, work: impl Fn(usize) + Send + Sync) {
+    /// Blocks of one task. It depends on the batch alone, never on the number of threads, so that
+    /// sums over tasks give the same bytes everywhere.
+    fn blocks_per_task(&self) -> usize {
+        (self.blocks() / 8).clamp(1, 8)
+    }
+
+    /// Runs `work` for consecutive ranges of blocks, on all threads when it is worth it, and
+    /// returns what it returned in order.
+    pub(crate) fn map_tasks<R: Send>(
+        &self,
+        work: impl Fn(Range<usize>) -> R + Send + Sync,
+    ) -> Vec<R> {
+        let (blocks, step) = (self.blocks(), self.blocks_per_task());
+        let task = |task: usize| work(task * step..blocks.min((task + 1) * step));
+        let tasks = 0..blocks.div_ceil(step);
         if self.sequential() {
-            (0..self.blocks()).for_each(work);
+            tasks.map(task).collect()
         } else {
-            (0..self.blocks()).into_par_iter().for_each(work);
+            tasks.into_par_iter().map(task).collect()
         }
     }
 
-    pub(crate) fn sequential(&self) -> bool {
+    fn sequential(&self) -> bool {
         self.batch * self.channels * self.len < SEQUENTIAL_BELOW
     }
 
@@ -132,16 +165,18 @@ impl Batch {
         let mut spectrum = Scratch::take(self.blocks() * self.block_stride());
         let out = Shared::writer(&mut spectrum);
         let (x, tanh) = (Shared::reader(x), tanh.map(Shared::reader));
-        self.for_each(|block| {
-            T::forward_block(
-                isa,
-                ForwardBlock {
-                    plan,
-                    rows: &self.pointers(x, block, plan.zeros()),
-                    tanh: tanh.map(|y| self.pointers(y, block, plan.zeros())).as_ref(),
-                    block: out.at(block * self.block_stride()),
-                },
-            );
+        self.map_tasks(|blocks| {
+            for block in blocks {
+                T::forward_block(
+                    isa,
+                    ForwardBlock {
+                        plan,
+                        rows: &self.pointers(x, block, plan.zeros()),
+                        tanh: tanh.map(|y| self.pointers(y, block, plan.zeros())).as_ref(),
+                        block: out.at(block * self.block_stride()),
+                    },
+                );
+            }
         });
         spectrum
     }
@@ -174,7 +209,7 @@ impl<'a, T: Real> BlockBias<'a, T> {
         }
         let rows = match bias {
             Bias::Positions(values) if batch.channels > 1 => {
-                Some(RowPointers::new(batch.lanes, |lane, _| {
+                Some(RowPointers::new(batch.lanes, 0, |lane, _| {
                     let channel = batch.pair_and_channel(block, lane).1;
                     Shared::reader(values).at(channel * batch.len)
                 }))

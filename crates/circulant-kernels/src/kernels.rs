@@ -4,7 +4,7 @@
 use crate::lane_fft::{ForwardBlock, InverseBlock};
 use crate::mixing::{Correlate, Mix};
 use crate::simd::Isa;
-use crate::single::{Adjoint, Multiply};
+use crate::single::Adjoint;
 
 macro_rules! kernels {
     ($($(#[$doc:meta])* $name:ident($job:ty);)*) => {
@@ -32,8 +32,6 @@ kernels! {
     forward_block(ForwardBlock<'_, Self>);
     /// The spectrum of a block to rows.
     inverse_block(InverseBlock<'_, Self>);
-    /// Spectrum times filter.
-    multiply(Multiply<Self>);
     /// Both gradients at every position.
     adjoint(Adjoint<Self>);
     /// Channel mixing.

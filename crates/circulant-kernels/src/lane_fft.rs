@@ -22,6 +22,7 @@
 //! stage's `radix*span*blocks` is `len` by construction.
 
 use std::f64::consts::TAU;
+use std::ops::Range;
 use std::sync::Arc;
 
 use num_complex::Complex;
@@ -29,7 +30,7 @@ use rustfft::{Fft, FftPlanner};
 
 use crate::butterfly::{Complexes, RADICES, butterfly};
 use crate::real::Real;
-use crate::simd::{Kernel, Tile, Vector};
+use crate::simd::{Kernel, RealSimd, Tile, Vector};
 
 const MAX_RADIX: usize = 16;
 const MAX_LANES: usize = 16;
@@ -105,6 +106,29 @@ impl<T: Real> LanePlan<T> {
 
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// The first stage when it can be joined with the rows: its radix and twiddles; and the others.
+    #[inline(always)]
+    #[allow(clippy::type_complexity, reason = "used twice, just below")]
+    fn first_and_rest(&self) -> (Option<(usize, &[Complex<T>], &Stage<T>)>, &[Stage<T>]) {
+        match self.stages.split_first() {
+            Some((stage, rest)) => match &stage.step {
+                Step::Butterfly { radix, twiddles } => (Some((*radix, twiddles, stage)), rest),
+                Step::Axis { .. } => (None, &self.stages),
+            },
+            None => (None, &[]),
+        }
+    }
+
+    /// The positions that are independent of each other after the first stage.
+    #[inline(always)]
+    fn parts(&self) -> impl Iterator<Item = Range<usize>> {
+        let part = match self.first_and_rest().0 {
+            Some((_, _, stage)) => stage.span,
+            None => self.len,
+        };
+        (0..self.len).step_by(part).map(move |at| at..at + part)
     }
 
     /// The frequency, as index into the grid, in each slot of a transformed block; `None` in gaps.
@@ -233,18 +257,24 @@ fn radices_of(mut length: usize) -> Vec<usize> {
 /// plan's row of zeros when they are read.
 pub struct RowPointers<T> {
     rows: [*mut T; 2 * MAX_LANES],
+    /// Distance to the rows of the next block, which are fetched into the cache meanwhile.
+    ahead: usize,
 }
 
 impl<T> RowPointers<T> {
     /// Rows from a function of (lane, imaginary).
     #[inline]
-    pub(crate) fn new(lanes: usize, mut row: impl FnMut(usize, bool) -> *mut T) -> Self {
+    pub(crate) fn new(
+        lanes: usize,
+        ahead: usize,
+        mut row: impl FnMut(usize, bool) -> *mut T,
+    ) -> Self {
         let mut rows = [std::ptr::null_mut(); 2 * MAX_LANES];
         for lane in 0..lanes {
             rows[lane] = row(lane, false);
             rows[lanes + lane] = row(lane, true);
         }
-        Self { rows }
+        Self { rows, ahead }
     }
 }
 
@@ -257,9 +287,18 @@ pub struct ForwardBlock<'a, T> {
     pub(crate) block: *mut T,
 }
 
+/// A spectrum times a filter.
+pub struct Product<T> {
+    pub(crate) spectrum: *const T,
+    /// One complex number per slot.
+    pub(crate) h: *const T,
+}
+
 /// Spectrum of a block -> rows, destroying the block.
 pub struct InverseBlock<'a, T> {
     pub(crate) plan: &'a LanePlan<T>,
+    /// When there, the block is set to this product first.
+    pub(crate) product: Option<Product<T>>,
     pub(crate) block: *mut T,
     pub(crate) rows: &'a RowPointers<T>,
     pub(crate) bias: LaneBias<'a, T>,
@@ -300,44 +339,37 @@ impl<T: Real> Kernel<T> for ForwardBlock<'_, T> {
 
     #[inline(always)]
     fn run<V: Vector<Scalar = T>>(self) {
+        let plan = self.plan;
+        let (first, rest) = plan.first_and_rest();
         // SAFETY: see the head of the file.
         unsafe {
-            let shift = self.plan.shift;
-            let mut stages = self.plan.stages.as_slice();
-            if let Some((
-                Stage {
-                    step: Step::Butterfly { radix, twiddles },
-                    span,
-                    inner,
-                    ..
-                },
-                rest,
-            )) = stages.split_first()
-                && self.plan.stages[0].block == self.plan.len
-            {
-                for_radix!(*radix, first_stage::<V, _>(&self, *span, *inner, twiddles));
-                stages = rest;
-            } else {
-                let mut column = 0;
-                while column < self.plan.len {
-                    let width = line_of::<T>().min(self.plan.len - column);
-                    let to = self.block.add(column * 2 * V::LANES);
-                    load_columns::<V>(&self, column, width, to);
-                    column += width;
+            match first {
+                Some((radix, twiddles, stage)) => {
+                    for_radix!(radix, first_stage::<V, _>(&self, stage, twiddles));
+                }
+                None => {
+                    for column in (0..plan.len).step_by(line_of::<T>()) {
+                        let count = line_of::<T>().min(plan.len - column);
+                        let to = self.block.add(column * 2 * V::LANES);
+                        load_columns::<V>(&self, column, count, to);
+                    }
                 }
             }
-            for stage in stages {
-                for at in (0..self.plan.len).step_by(stage.block) {
-                    let block = self.block.add(slot(at, shift) * 2 * V::LANES);
-                    match &stage.step {
-                        Step::Butterfly { radix, twiddles } => {
-                            for_radix!(
-                                *radix,
-                                decimate::<V, _>(block, stage.span, stage.inner, shift, twiddles)
-                            );
-                        }
-                        Step::Axis { forward, .. } => {
-                            along_axis::<V>(block, stage, forward.as_ref())
+            // Part by part: what the first stage has left independent stays in the near cache.
+            for part in plan.parts() {
+                for stage in rest {
+                    for at in part.clone().step_by(stage.block) {
+                        let block = self.block.add(slot(at, plan.shift) * 2 * V::LANES);
+                        match &stage.step {
+                            Step::Butterfly { radix, twiddles } => {
+                                for_radix!(
+                                    *radix,
+                                    decimate::<V, _>(block, stage, plan.shift, twiddles)
+                                );
+                            }
+                            Step::Axis { forward, .. } => {
+                                along_axis::<V>(block, stage, forward.as_ref());
+                            }
                         }
                     }
                 }
@@ -351,53 +383,67 @@ impl<T: Real> Kernel<T> for InverseBlock<'_, T> {
 
     #[inline(always)]
     fn run<V: Vector<Scalar = T>>(self) {
+        let plan = self.plan;
+        let (first, rest) = plan.first_and_rest();
         // SAFETY: see the head of the file.
         unsafe {
-            let fused = matches!(
-                self.plan.stages.first(),
-                Some(Stage { step: Step::Butterfly { .. }, block, .. }) if *block == self.plan.len
-            );
-            let shift = self.plan.shift;
-            let (head, tail) = self.plan.stages.split_at(usize::from(fused));
-            for stage in tail.iter().rev() {
-                for at in (0..self.plan.len).step_by(stage.block) {
-                    let block = self.block.add(slot(at, shift) * 2 * V::LANES);
-                    match &stage.step {
-                        Step::Butterfly { radix, twiddles } => {
-                            for_radix!(
-                                *radix,
-                                interleave::<V, _>(block, stage.span, stage.inner, shift, twiddles)
-                            );
-                        }
-                        Step::Axis { inverse, .. } => {
-                            along_axis::<V>(block, stage, inverse.as_ref())
+            for part in plan.parts() {
+                if let Some(product) = &self.product {
+                    product.run::<V>(
+                        slot(part.start, plan.shift)..slot(part.end - 1, plan.shift) + 1,
+                        self.block,
+                    );
+                }
+                for stage in rest.iter().rev() {
+                    for at in part.clone().step_by(stage.block) {
+                        let block = self.block.add(slot(at, plan.shift) * 2 * V::LANES);
+                        match &stage.step {
+                            Step::Butterfly { radix, twiddles } => {
+                                for_radix!(
+                                    *radix,
+                                    interleave::<V, _>(block, stage, plan.shift, twiddles)
+                                );
+                            }
+                            Step::Axis { inverse, .. } => {
+                                along_axis::<V>(block, stage, inverse.as_ref());
+                            }
                         }
                     }
                 }
             }
-            if let Some(Stage {
-                step: Step::Butterfly { radix, twiddles },
-                span,
-                inner,
-                ..
-            }) = head.first()
-            {
-                for_radix!(*radix, last_stage::<V, _>(&self, *span, *inner, twiddles));
-            } else {
-                let mut column = 0;
-                while column < self.plan.len {
-                    let width = line_of::<T>().min(self.plan.len - column);
-                    let from = self.block.add(column * 2 * V::LANES);
-                    let bias: V = self.bias.of_lanes();
-                    for j in 0..width {
-                        let at = from.add(j * 2 * V::LANES);
-                        Complexes::load(at)
-                            .add(Complexes { re: bias, im: bias })
-                            .store(at);
-                    }
-                    finish_columns::<V>(&self, column, width, from);
-                    column += width;
+            match first {
+                Some((radix, twiddles, stage)) => {
+                    for_radix!(radix, last_stage::<V, _>(&self, stage, twiddles));
                 }
+                None => {
+                    let bias: V = self.bias.of_lanes();
+                    for column in (0..plan.len).step_by(line_of::<T>()) {
+                        let count = line_of::<T>().min(plan.len - column);
+                        let from = self.block.add(column * 2 * V::LANES);
+                        for j in 0..count {
+                            let at = from.add(j * 2 * V::LANES);
+                            let x = Complexes::load(at);
+                            x.add(Complexes { re: bias, im: bias }).store(at);
+                        }
+                        finish_columns::<V>(&self, column, count, from);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<T: Real> Product<T> {
+    /// `block = spectrum*h` in some slots.
+    #[inline(always)]
+    unsafe fn run<V: Vector<Scalar = T>>(&self, slots: Range<usize>, block: *mut T) {
+        for slot in slots {
+            let at = slot * 2 * V::LANES;
+            // SAFETY: spectrum and block hold these slots, and `h` a number for each.
+            unsafe {
+                let h = Complexes::splat(*self.h.add(2 * slot), *self.h.add(2 * slot + 1));
+                let x: Complexes<V> = Complexes::load(self.spectrum.add(at));
+                x.mul(h).store(block.add(at));
             }
         }
     }
@@ -420,11 +466,11 @@ unsafe fn twiddle<V: Vector>(twiddles: *const Complex<V::Scalar>) -> Complexes<V
 #[inline(always)]
 unsafe fn decimate<V: Vector, const R: usize>(
     block: *mut V::Scalar,
-    span: usize,
-    inner: usize,
+    stage: &Stage<V::Scalar>,
     shift: u32,
     twiddles: &[Complex<V::Scalar>],
 ) {
+    let (span, inner) = (stage.span, stage.inner);
     let step = slot(span, shift) * 2 * V::LANES;
     for j in 0..span / inner {
         // SAFETY: `j < m` and the table holds `m*(R - 1)` twiddles; elements are inside the block.
@@ -455,11 +501,11 @@ unsafe fn decimate<V: Vector, const R: usize>(
 #[inline(always)]
 unsafe fn interleave<V: Vector, const R: usize>(
     block: *mut V::Scalar,
-    span: usize,
-    inner: usize,
+    stage: &Stage<V::Scalar>,
     shift: u32,
     twiddles: &[Complex<V::Scalar>],
 ) {
+    let (span, inner) = (stage.span, stage.inner);
     let step = slot(span, shift) * 2 * V::LANES;
     for j in 0..span / inner {
         // SAFETY: as in `decimate`.
@@ -513,10 +559,10 @@ const fn line_of<T>() -> usize {
 #[inline(always)]
 unsafe fn first_stage<V: Vector, const R: usize>(
     job: &ForwardBlock<'_, V::Scalar>,
-    span: usize,
-    inner: usize,
+    stage: &Stage<V::Scalar>,
     twiddles: &[Complex<V::Scalar>],
 ) {
+    let (span, inner) = (stage.span, stage.inner);
     let mut tile = std::mem::MaybeUninit::<Columns<V::Scalar>>::uninit();
     let tile = tile.as_mut_ptr().cast::<V::Scalar>();
     let (width, shift) = (line_of::<V::Scalar>(), job.plan.shift);
@@ -553,10 +599,10 @@ unsafe fn first_stage<V: Vector, const R: usize>(
 #[inline(always)]
 unsafe fn last_stage<V: Vector, const R: usize>(
     job: &InverseBlock<'_, V::Scalar>,
-    span: usize,
-    inner: usize,
+    stage: &Stage<V::Scalar>,
     twiddles: &[Complex<V::Scalar>],
 ) {
+    let (span, inner) = (stage.span, stage.inner);
     let mut tile = std::mem::MaybeUninit::<Columns<V::Scalar>>::uninit();
     let tile = tile.as_mut_ptr().cast::<V::Scalar>();
     let (width, shift) = (line_of::<V::Scalar>(), job.plan.shift);
@@ -642,6 +688,9 @@ unsafe fn transpose_columns<V: Vector>(
     let whole = count / side * side;
     // Rows come in groups of a tile: Re lanes first, then Im lanes, as entries hold them.
     for group in (0..entry).step_by(side) {
+        for row in &rows.rows[group..group + side] {
+            V::Scalar::prefetch(row.wrapping_add(column + rows.ahead));
+        }
         for start in (column..column + whole).step_by(side) {
             // SAFETY: the caller's promise.
             unsafe {
@@ -699,6 +748,9 @@ unsafe fn finish_columns<V: Vector>(
         let rows = &job.rows.rows[group..group + side];
         let complete = rows.iter().all(|row| !row.is_null());
         let whole = if complete { count / side * side } else { 0 };
+        for row in rows {
+            V::Scalar::prefetch(row.wrapping_add(column + job.rows.ahead));
+        }
         for start in (0..whole).step_by(side) {
             // SAFETY: rows hold `len` numbers and `column + count <= len`.
             unsafe {

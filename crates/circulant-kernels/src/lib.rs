@@ -11,11 +11,13 @@ mod bins;
 mod blocks;
 mod butterfly;
 mod error;
+mod filters;
 mod half_plane;
 mod half_spectrum;
 mod kernels;
 mod lane_fft;
 mod mixing;
+mod norms;
 #[cfg(test)]
 mod oracle;
 mod plan;
@@ -30,8 +32,10 @@ mod single;
 
 pub use bins::Bin;
 pub use error::KernelError;
+pub use filters::FilterTransform;
 pub use half_plane::HalfPlane;
 pub use half_spectrum::HalfSpectrum;
+pub use norms::{operator_norm_1d, operator_norm_2d};
 pub use num_complex::Complex;
 pub use plan::{Activation, CirculantPlan, Filters, Gradients, KeptSpectrum};
 pub use real::Real;

@@ -33,10 +33,10 @@ const FREQUENCIES_PER_TASK: usize = 16;
 /// A free bin with the positions of its frequency and of the opposite one.
 #[derive(Debug, Clone, Copy)]
 pub struct Frequency {
-    coordinate: usize,
-    position: usize,
+    pub(crate) coordinate: usize,
+    pub(crate) position: usize,
     /// `None` for a self-conjugate bin, whose matrix is real.
-    mirror: Option<usize>,
+    pub(crate) mirror: Option<usize>,
 }
 
 /// The free frequencies of a grid, and the positions that the mask leaves zero.
@@ -195,17 +195,20 @@ impl<T: Real> Mixing<'_, T> {
         rows: &mut [T],
     ) {
         let (spectrum, rows) = (Shared::writer(spectrum), Shared::writer(rows));
-        batch.for_each(|block| {
-            T::inverse_block(
-                self.isa,
-                InverseBlock {
-                    plan: self.plan,
-                    block: spectrum.at(block * batch.block_stride()),
-                    rows: &batch.pointers(rows, block, null_mut()),
-                    bias: BlockBias::new(bias, batch, block).lane_bias(),
-                    tanh,
-                },
-            );
+        batch.map_tasks(|blocks| {
+            for block in blocks {
+                T::inverse_block(
+                    self.isa,
+                    InverseBlock {
+                        plan: self.plan,
+                        product: None,
+                        block: spectrum.at(block * batch.block_stride()),
+                        rows: &batch.pointers(rows, block, null_mut()),
+                        bias: BlockBias::new(bias, batch, block).lane_bias(),
+                        tanh,
+                    },
+                );
+            }
         });
     }
 

@@ -1,7 +1,7 @@
 //! The plain operator: one real transform per row, by realfft. It serves what the lanes do not
 //! cover: lengths with a large prime factor, and batches too small to fill the lanes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use num_complex::Complex;
 use rayon::prelude::*;
@@ -22,6 +22,7 @@ pub(crate) struct RowPlan<T> {
     layout: HalfSpectrum,
     forward: Arc<dyn RealToComplex<T>>,
     inverse: Arc<dyn ComplexToReal<T>>,
+    idle: Mutex<Vec<Workspace<T>>>,
 }
 
 /// One thread's buffers.
@@ -38,7 +39,18 @@ impl<T: Real> RowPlan<T> {
             layout: layout.clone(),
             forward: planner.plan_fft_forward(layout.length()),
             inverse: planner.plan_fft_inverse(layout.length()),
+            idle: Mutex::new(Vec::new()),
         }
+    }
+
+    /// Runs `work` with buffers that an earlier call has left, or new ones.
+    fn with_workspace<R>(&self, work: impl FnOnce(&mut Workspace<T>) -> R) -> R {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = idle().pop();
+        let mut workspace = left.unwrap_or_else(|| self.workspace());
+        let result = work(&mut workspace);
+        idle().push(workspace);
+        result
     }
 
     fn workspace(&self) -> Workspace<T> {
@@ -89,6 +101,7 @@ impl<T: Real> RowPlan<T> {
             .expect("self-conjugate bins are real");
     }
 
+    /// Runs `work` on every item, on all threads when there are enough numbers in `total`.
     fn for_each<W: Send>(
         &self,
         total: usize,
@@ -96,14 +109,13 @@ impl<T: Real> RowPlan<T> {
         work: impl Fn(&mut Workspace<T>, W) + Sync + Send,
     ) {
         if total < SEQUENTIAL_BELOW || items.len() == 1 {
-            let mut workspace = self.workspace();
-            items
-                .into_iter()
-                .for_each(|item| work(&mut workspace, item));
+            self.with_workspace(|workspace| {
+                items.into_iter().for_each(|item| work(workspace, item));
+            });
         } else {
             items
                 .into_par_iter()
-                .for_each_init(|| self.workspace(), |workspace, item| work(workspace, item));
+                .for_each(|item| self.with_workspace(|workspace| work(workspace, item)));
         }
     }
 

@@ -9,21 +9,13 @@
 
 use std::ptr::null_mut;
 
-use rayon::prelude::*;
-
 use crate::bins::Bin;
 use crate::blocks::{Batch, Bias, BlockBias, Shared};
 use crate::butterfly::Complexes;
-use crate::lane_fft::{ForwardBlock, InverseBlock, LaneBias, LanePlan};
+use crate::lane_fft::{ForwardBlock, InverseBlock, LaneBias, LanePlan, Product};
 use crate::real::Real;
 use crate::scratch::Scratch;
 use crate::simd::{Isa, Kernel, Vector};
-
-/// Gradient sums are cut into chunks of blocks by the size of the batch alone, never by the number
-/// of threads, so that the same input gives the same bytes everywhere.
-fn blocks_per_chunk(blocks: usize) -> usize {
-    (blocks / 8).clamp(1, 8)
-}
 
 /// One channel: the transform and the bins in its order.
 pub(crate) struct Single<'a, T> {
@@ -84,53 +76,43 @@ impl<T: Real> Single<'_, T> {
         let output = batch.batch * batch.len;
         let entries = 2 * batch.lanes * batch.slots;
         let y = Shared::writer(y);
-        batch.for_each(|block| {
-            let mut local = Scratch::take(if matches!(x, Input::Rows(_)) {
-                entries
-            } else {
-                0
-            });
-            let spectrum = match x {
-                Input::Kept(kept) => Shared::reader(kept).at(block * batch.block_stride()),
-                Input::Rows(rows) | Input::Keep(rows, _) => {
-                    let to = match x {
-                        Input::Keep(_, to) => to.at(block * batch.block_stride()),
-                        _ => local.as_mut_ptr(),
-                    };
-                    let rows = batch.pointers(Shared::reader(rows), block, self.plan.zeros());
+        batch.map_tasks(|blocks| {
+            let mut local = Scratch::<T>::take(entries);
+            let mut product = Scratch::<T>::take(entries);
+            for block in blocks {
+                let at = block * batch.block_stride();
+                let (spectrum, rows) = match x {
+                    Input::Kept(kept) => (Shared::reader(kept).at(at), None),
+                    Input::Keep(rows, keep) => (keep.at(at), Some(rows)),
+                    Input::Rows(rows) => (local.as_mut_ptr(), Some(rows)),
+                };
+                if let Some(rows) = rows {
                     T::forward_block(
                         self.isa,
                         ForwardBlock {
                             plan: self.plan,
-                            rows: &rows,
+                            rows: &batch.pointers(Shared::reader(rows), block, self.plan.zeros()),
                             tanh: None,
-                            block: to,
+                            block: spectrum,
                         },
                     );
-                    to
                 }
-            };
-            let mut product = Scratch::<T>::take(entries);
-            for filter in 0..filters {
-                T::multiply(
-                    self.isa,
-                    Multiply {
-                        slots: batch.slots,
-                        x: spectrum,
-                        h: multipliers[filter * 2 * batch.slots..].as_ptr(),
-                        out: product.as_mut_ptr(),
-                    },
-                );
-                T::inverse_block(
-                    self.isa,
-                    InverseBlock {
-                        plan: self.plan,
-                        block: product.as_mut_ptr(),
-                        rows: &batch.pointers(y.offset(filter * output), block, null_mut()),
-                        bias: BlockBias::new(bias(filter), batch, block).lane_bias(),
-                        tanh,
-                    },
-                );
+                for filter in 0..filters {
+                    T::inverse_block(
+                        self.isa,
+                        InverseBlock {
+                            plan: self.plan,
+                            product: Some(Product {
+                                spectrum,
+                                h: multipliers[filter * 2 * batch.slots..].as_ptr(),
+                            }),
+                            block: product.as_mut_ptr(),
+                            rows: &batch.pointers(y.offset(filter * output), block, null_mut()),
+                            bias: BlockBias::new(bias(filter), batch, block).lane_bias(),
+                            tanh,
+                        },
+                    );
+                }
             }
         });
     }
@@ -148,10 +130,8 @@ impl<T: Real> Single<'_, T> {
         let multipliers = self.multipliers(coordinates);
         let kept = Shared::reader(kept);
         let grad_x = grad_x.map(Shared::writer);
-        let blocks = batch.blocks();
-        let step = blocks_per_chunk(blocks);
         let entries = 2 * batch.lanes * batch.slots;
-        let chunk = |chunk: usize| {
+        let parts = batch.map_tasks(|blocks| {
             let mut gradient = Scratch::<T>::take(entries);
             let mut input = Scratch::<T>::take(entries);
             let mut sums = Scratch::<T>::zeroed(if want_coordinates {
@@ -160,7 +140,7 @@ impl<T: Real> Single<'_, T> {
                 0
             });
             let mut bias = vec![T::zero(); outputs.len()];
-            for block in chunk * step..blocks.min((chunk + 1) * step) {
+            for block in blocks {
                 for (filter, output) in outputs.iter().enumerate() {
                     T::forward_block(
                         self.isa,
@@ -202,6 +182,7 @@ impl<T: Real> Single<'_, T> {
                         self.isa,
                         InverseBlock {
                             plan: self.plan,
+                            product: None,
                             block: input.as_mut_ptr(),
                             rows: &batch.pointers(grad_x, block, null_mut()),
                             bias: LaneBias::None,
@@ -215,13 +196,7 @@ impl<T: Real> Single<'_, T> {
                 .map(|lanes| lanes.iter().fold(T::zero(), |sum, &x| sum + x))
                 .collect();
             (over_lanes, bias)
-        };
-        let chunks = blocks.div_ceil(step);
-        let parts: Vec<_> = if batch.sequential() {
-            (0..chunks).map(chunk).collect()
-        } else {
-            (0..chunks).into_par_iter().map(chunk).collect()
-        };
+        });
         self.collect(parts, outputs.len(), want_coordinates)
     }
 
@@ -280,31 +255,6 @@ pub(crate) enum Input<'a, T> {
     Keep(&'a [T], Shared<T>),
     /// A spectrum that was kept before.
     Kept(&'a [T]),
-}
-
-/// `out = h*x` at every position.
-pub struct Multiply<T> {
-    slots: usize,
-    x: *const T,
-    h: *const T,
-    out: *mut T,
-}
-
-impl<T: Real> Kernel<T> for Multiply<T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
-        for position in 0..self.slots {
-            let at = position * 2 * V::LANES;
-            // SAFETY: `x` and `out` hold `slots` entries, `h` `slots` complex numbers.
-            unsafe {
-                let h = Complexes::splat(*self.h.add(2 * position), *self.h.add(2 * position + 1));
-                let x: Complexes<V> = Complexes::load(self.x.add(at));
-                x.mul(h).store(self.out.add(at));
-            }
-        }
-    }
 }
 
 /// `sums += conj(x)*gradient` and `out (+)= conj(h)*gradient` at every position.

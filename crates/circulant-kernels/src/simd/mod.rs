@@ -78,6 +78,19 @@ pub trait RealSimd: Copy + Sized {
     /// AVX-512F.
     #[cfg(target_arch = "x86_64")]
     type Avx512: Vector<Scalar = Self>;
+
+    /// Asks for a cache line that will be needed soon; any address is allowed.
+    #[inline(always)]
+    fn prefetch(at: *const Self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch is a hint, never an access, and part of every x86-64.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(at.cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
+    }
 }
 
 impl RealSimd for f32 {
