@@ -33,6 +33,19 @@ pub enum Bin {
     Masked,
 }
 
+impl Bin {
+    /// The bin's value, from the coordinates that `at` looks up.
+    #[inline]
+    pub(crate) fn value<T: Real>(self, at: impl Fn(usize) -> T) -> Complex<T> {
+        match self {
+            Self::Real { coordinate } => Complex::new(at(coordinate), T::zero()),
+            Self::Complex { coordinate } => Complex::new(at(coordinate), at(coordinate + 1)),
+            Self::Conjugate { coordinate } => Complex::new(at(coordinate), -at(coordinate + 1)),
+            Self::Masked => Complex::new(T::zero(), T::zero()),
+        }
+    }
+}
+
 /// A list of bins in storage order with the number of coordinates that they read.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BinTable {
@@ -63,17 +76,15 @@ impl BinTable {
         bins: &mut [Complex<T>],
     ) -> Result<(), KernelError> {
         self.check(coordinates, channels, bins)?;
-        for (&bin, out) in self.bins.iter().zip(bins.chunks_exact_mut(channels)) {
+        if channels == 1 {
+            for (bin, out) in self.bins.iter().zip(bins) {
+                *out = bin.value(|coordinate| coordinates[coordinate]);
+            }
+            return Ok(());
+        }
+        for (bin, out) in self.bins.iter().zip(bins.chunks_exact_mut(channels)) {
             for (channel, value) in out.iter_mut().enumerate() {
-                let at = |coordinate: usize| coordinates[coordinate * channels + channel];
-                *value = match bin {
-                    Bin::Real { coordinate } => Complex::new(at(coordinate), T::zero()),
-                    Bin::Complex { coordinate } => Complex::new(at(coordinate), at(coordinate + 1)),
-                    Bin::Conjugate { coordinate } => {
-                        Complex::new(at(coordinate), -at(coordinate + 1))
-                    }
-                    Bin::Masked => Complex::new(T::zero(), T::zero()),
-                };
+                *value = bin.value(|coordinate| coordinates[coordinate * channels + channel]);
             }
         }
         Ok(())

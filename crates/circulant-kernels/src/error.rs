@@ -47,6 +47,17 @@ pub enum KernelError {
         /// The number of elements found.
         got: usize,
     },
+    /// A kept spectrum was made by another plan.
+    #[error(
+        "the kept spectrum belongs to another plan: expected inputs of (height, width, channels) \
+         {expected:?}, got {got:?}; transform the input with the plan that uses it"
+    )]
+    ForeignSpectrum {
+        /// Height, width and channels of this plan's inputs.
+        expected: (usize, usize, usize),
+        /// Those of the spectrum.
+        got: (usize, usize, usize),
+    },
     /// A matrix holds a value that is not finite.
     #[error("{what} holds a value that is not finite (NaN or infinity)")]
     NotFinite {

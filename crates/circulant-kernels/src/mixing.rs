@@ -294,16 +294,16 @@ unsafe fn gather<V: Vector>(
     }
 }
 
-/// The way back of [`gather`].
+/// The way back of [`gather`], times `scale`.
 #[inline(always)]
 unsafe fn scatter<V: Vector>(
     batch: &Batch,
     spectrum: Shared<V::Scalar>,
     frequency: &Frequency,
+    scale: V::Scalar,
     add: bool,
     planes: &mut Planes<V::Scalar>,
 ) {
-    let zero = V::splat(num_traits::Zero::zero());
     let (re, im) = (planes.re(), planes.im());
     let positions = [
         (Some(frequency.position), false, 0),
@@ -316,11 +316,9 @@ unsafe fn scatter<V: Vector>(
             let from = start + block * V::LANES;
             // SAFETY: as in `gather`.
             unsafe {
-                let mut real = V::load(re.add(from));
-                let mut imaginary = V::load(im.add(from));
-                if conjugate {
-                    imaginary = zero.sub(imaginary);
-                }
+                let mut real = V::load(re.add(from)).mul(V::splat(scale));
+                let sign = if conjugate { -scale } else { scale };
+                let mut imaginary = V::load(im.add(from)).mul(V::splat(sign));
                 if add {
                     real = real.add(V::load(to));
                     imaginary = imaginary.add(V::load(to.add(V::LANES)));
@@ -356,6 +354,7 @@ impl<T: Real> Kernel<T> for Mix<'_, T> {
         };
         let padded = to.channels.next_multiple_of(V::LANES);
         let pairs = from.batch.div_ceil(2);
+        let scale = T::one() / T::of(self.mixing.plan.len() as f64);
         let mut weights = Planes::new(from.channels * padded);
         let mut sources = Planes::new(2 * from.lanes_used());
         let mut products = Planes::new(2 * pairs * padded);
@@ -364,7 +363,7 @@ impl<T: Real> Kernel<T> for Mix<'_, T> {
             // SAFETY: frequencies belong to one task each; the planes have the sizes of the
             // product below.
             unsafe {
-                self.matrix::<V>(frequency, padded, &mut weights);
+                let matrix = self.matrix::<V>(frequency, padded, &mut weights);
                 gather::<V>(from, self.from, frequency, false, &mut sources);
                 product::<V>(
                     (rows, from.channels, to.channels),
@@ -374,7 +373,7 @@ impl<T: Real> Kernel<T> for Mix<'_, T> {
                         row: from.channels,
                         column: 1,
                     },
-                    weights.row_major(padded),
+                    matrix,
                     products.row_major(padded),
                 );
             }
@@ -389,63 +388,98 @@ impl<T: Real> Kernel<T> for Mix<'_, T> {
                 }
             }
             // SAFETY: as above.
-            unsafe { scatter::<V>(to, self.to, frequency, self.add, &mut products) };
+            unsafe { scatter::<V>(to, self.to, frequency, scale, self.add, &mut products) };
         }
     }
 }
 
 impl<T: Real> Mix<'_, T> {
-    /// `K(f)/n`, or its conjugate transpose, with padded rows.
+    /// `K(f)`, read in place where its rows are whole vectors, or its conjugate transpose, with
+    /// rows padded to whole vectors.
     #[inline(always)]
     unsafe fn matrix<V: Vector<Scalar = T>>(
         &self,
         frequency: &Frequency,
         padded: usize,
-        out: &mut Planes<T>,
-    ) {
+        room: &mut Planes<T>,
+    ) -> RowMajor<T> {
         let (inputs, outputs) = (self.mixing.inputs.channels, self.mixing.outputs.channels);
-        let scale = T::one() / T::of(self.mixing.plan.len() as f64);
         let plane = inputs * outputs;
-        let imaginary_scale = if self.adjoint { -scale } else { scale };
-        let targets = [(0, scale, out.re()), (1, imaginary_scale, out.im())];
-        for (part, scale, to) in targets {
-            if part == 1 && frequency.mirror.is_none() {
-                // SAFETY: the plane has this size.
-                unsafe { to.write_bytes(0, out.plane - 16) };
-                continue;
-            }
-            let from = &self.coordinates[(frequency.coordinate + part) * plane..][..plane];
-            let side = <V::Tile as Vector>::LANES;
-            if self.adjoint && inputs.is_multiple_of(side) && outputs.is_multiple_of(side) {
-                let factor = <V::Tile as Vector>::splat(scale);
-                for row in (0..inputs).step_by(side) {
-                    for column in (0..outputs).step_by(side) {
-                        // SAFETY: the tile lies inside both matrices.
-                        unsafe {
-                            V::Tile::transpose(
-                                #[inline(always)]
-                                |i| {
-                                    V::Tile::load(from.as_ptr().add((row + i) * outputs + column))
-                                        .mul(factor)
-                                },
-                                #[inline(always)]
-                                |j| to.add((column + j) * padded + row),
-                            );
-                        }
-                    }
-                }
+        let part =
+            |part: usize| &self.coordinates[(frequency.coordinate + part) * plane..][..plane];
+        let packed = room.row_major(padded);
+        let in_place = !self.adjoint && padded == outputs;
+        let mut matrix = packed;
+        if in_place {
+            matrix.re = part(0).as_ptr().cast_mut();
+        } else {
+            // SAFETY: the planes have a row of `padded` numbers for every source channel.
+            unsafe { self.copy::<V>(part(0), padded, T::one(), packed.re) };
+        }
+        if frequency.mirror.is_none() {
+            // SAFETY: the plane has this size.
+            unsafe { packed.im.write_bytes(0, room.plane) };
+        } else if in_place {
+            matrix.im = part(1).as_ptr().cast_mut();
+        } else {
+            let sign = if self.adjoint { -T::one() } else { T::one() };
+            // SAFETY: as above.
+            unsafe { self.copy::<V>(part(1), padded, sign, packed.im) };
+        }
+        matrix
+    }
+
+    // A function and not a closure: it must be inlined, or it misses the instruction set.
+    #[inline(always)]
+    unsafe fn copy<V: Vector<Scalar = T>>(&self, from: &[T], padded: usize, sign: T, to: *mut T) {
+        let (inputs, outputs) = (self.mixing.inputs.channels, self.mixing.outputs.channels);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.adjoint {
+                transpose::<V>(from, inputs, outputs, padded, sign, to);
             } else {
-                for row in 0..inputs {
-                    for column in 0..outputs {
-                        let (i, j) = if self.adjoint {
-                            (column, row)
-                        } else {
-                            (row, column)
-                        };
-                        // SAFETY: `j < padded`, and the plane has a row for every `i`.
-                        unsafe { *to.add(i * padded + j) = from[row * outputs + column] * scale };
-                    }
+                for (row, from) in from.chunks_exact(outputs).enumerate() {
+                    to.add(row * padded)
+                        .copy_from_nonoverlapping(from.as_ptr(), outputs);
                 }
+            }
+        }
+    }
+}
+
+/// `to = sign*from^T` for a `rows x columns` matrix, into rows `padded` apart.
+#[inline(always)]
+unsafe fn transpose<V: Vector>(
+    from: &[V::Scalar],
+    rows: usize,
+    columns: usize,
+    padded: usize,
+    sign: V::Scalar,
+    to: *mut V::Scalar,
+) {
+    let side = <V::Tile as Vector>::LANES;
+    if rows.is_multiple_of(side) && columns.is_multiple_of(side) {
+        let sign = <V::Tile as Vector>::splat(sign);
+        for row in (0..rows).step_by(side) {
+            for column in (0..columns).step_by(side) {
+                // SAFETY: the tile lies inside both matrices.
+                unsafe {
+                    V::Tile::transpose(
+                        #[inline(always)]
+                        |i| {
+                            V::Tile::load(from.as_ptr().add((row + i) * columns + column)).mul(sign)
+                        },
+                        #[inline(always)]
+                        |j| to.add((column + j) * padded + row),
+                    );
+                }
+            }
+        }
+    } else {
+        for row in 0..rows {
+            for column in 0..columns {
+                // SAFETY: `row < padded`, and there is a row for every column.
+                unsafe { *to.add(column * padded + row) = from[row * columns + column] * sign };
             }
         }
     }

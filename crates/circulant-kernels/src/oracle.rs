@@ -18,12 +18,17 @@ pub(crate) fn noise(seed: u64, len: usize) -> Vec<f64> {
 
 /// `X[u,v] = sum_{s,t} x[s,t] exp(-2 pi i (us/H + vt/W))`, by definition.
 pub(crate) fn naive_dft(height: usize, width: usize, x: &[f64]) -> Vec<Complex<f64>> {
-    let turn = |k: usize, n: usize| Complex::from_polar(1.0, -TAU * (k % n) as f64 / n as f64);
+    let roots = |n: usize| -> Vec<Complex<f64>> {
+        (0..n)
+            .map(|k| Complex::from_polar(1.0, -TAU * k as f64 / n as f64))
+            .collect()
+    };
+    let (across, down) = (roots(width), roots(height));
     let mut rows = vec![Complex::new(0.0, 0.0); height * width];
     for s in 0..height {
         for v in 0..width {
             rows[s * width + v] = (0..width)
-                .map(|t| turn(v * t, width) * x[s * width + t])
+                .map(|t| across[v * t % width] * x[s * width + t])
                 .sum();
         }
     }
@@ -31,7 +36,7 @@ pub(crate) fn naive_dft(height: usize, width: usize, x: &[f64]) -> Vec<Complex<f
     for u in 0..height {
         for v in 0..width {
             out[u * width + v] = (0..height)
-                .map(|s| turn(u * s, height) * rows[s * width + v])
+                .map(|s| down[u * s % height] * rows[s * width + v])
                 .sum();
         }
     }
@@ -40,14 +45,7 @@ pub(crate) fn naive_dft(height: usize, width: usize, x: &[f64]) -> Vec<Complex<f
 
 /// The full spectrum of one channel pair from its coordinates.
 pub(crate) fn spectrum(full: &[Bin], at: impl Fn(usize) -> f64) -> Vec<Complex<f64>> {
-    full.iter()
-        .map(|&bin| match bin {
-            Bin::Real { coordinate } => Complex::new(at(coordinate), 0.0),
-            Bin::Complex { coordinate } => Complex::new(at(coordinate), at(coordinate + 1)),
-            Bin::Conjugate { coordinate } => Complex::new(at(coordinate), -at(coordinate + 1)),
-            Bin::Masked => Complex::new(0.0, 0.0),
-        })
-        .collect()
+    full.iter().map(|bin| bin.value(&at)).collect()
 }
 
 /// `w[s,t] = (1/n) sum_{u,v} h[u,v] exp(+2 pi i (us/H + vt/W))`; panics when `w` is not real.

@@ -60,6 +60,8 @@ pub struct KeptSpectrum<T: Real> {
     data: Scratch<T>,
     batch: usize,
     by_row: bool,
+    /// Height, width and channels of the inputs.
+    source: (usize, usize, usize),
 }
 
 impl<T: Real> KeptSpectrum<T> {
@@ -85,6 +87,7 @@ impl<T: Real> KeptSpectrum<T> {
 /// ```
 pub struct CirculantPlan<T: Real> {
     isa: Isa,
+    grid: (usize, usize),
     len: usize,
     channels_in: usize,
     channels_out: usize,
@@ -122,6 +125,7 @@ impl<T: Real> CirculantPlan<T> {
         let order = lanes.as_ref().map_or(&[][..], LanePlan::order);
         Self {
             isa,
+            grid: (1, layout.length()),
             len: layout.length(),
             channels_in: 1,
             channels_out: 1,
@@ -158,6 +162,7 @@ impl<T: Real> CirculantPlan<T> {
         let several = channels_in * channels_out > 1;
         Ok(Self {
             isa,
+            grid: (height, width),
             len: height * width,
             channels_in,
             channels_out,
@@ -192,6 +197,7 @@ impl<T: Real> CirculantPlan<T> {
                 data: rows.transform(x),
                 batch,
                 by_row: true,
+                source: self.source(),
             },
             Way::Lanes(lanes) => {
                 let data = self
@@ -201,6 +207,7 @@ impl<T: Real> CirculantPlan<T> {
                     data,
                     batch,
                     by_row: false,
+                    source: self.source(),
                 }
             }
         })
@@ -243,6 +250,7 @@ impl<T: Real> CirculantPlan<T> {
                     data,
                     batch,
                     by_row: false,
+                    source: self.source(),
                 })
             }
             _ => {
@@ -532,17 +540,19 @@ impl<T: Real> CirculantPlan<T> {
         }
     }
 
+    fn source(&self) -> (usize, usize, usize) {
+        (self.grid.0, self.grid.1, self.channels_in)
+    }
+
     fn way_of(&self, kept: &KeptSpectrum<T>) -> Result<Way<'_, T>, KernelError> {
         let way = self.way(kept.batch);
-        let expected = match &way {
-            Way::Rows(rows) => kept.batch * rows.kept_per_row(),
-            Way::Lanes(_) => {
-                let batch = self.batch(kept.batch, self.channels_in);
-                batch.blocks() * batch.block_stride()
-            }
-        };
-        expect_len("the kept spectrum", kept.data.len(), expected)?;
-        debug_assert_eq!(kept.by_row, matches!(way, Way::Rows(_)));
+        let fits = kept.source == self.source() && kept.by_row == matches!(way, Way::Rows(_));
+        if !fits {
+            return Err(KernelError::ForeignSpectrum {
+                expected: self.source(),
+                got: kept.source,
+            });
+        }
         Ok(way)
     }
 }

@@ -159,17 +159,20 @@ impl<T: Real> RowPlan<T> {
                 *out = Complex::new(x[0], x[1]) * h;
             }
             self.synthesise(work);
-            for (position, (y, &x)) in y.iter_mut().zip(&work.row).enumerate() {
-                let biased = match bias(filter) {
-                    Bias::None => x,
-                    Bias::Channels(values) => x + values[0],
-                    Bias::Positions(values) => x + values[position],
-                };
-                *y = if tanh {
-                    num_traits::Float::tanh(biased)
-                } else {
-                    biased
-                };
+            match bias(filter) {
+                Bias::None => y.copy_from_slice(&work.row),
+                Bias::Channels(b) => y
+                    .iter_mut()
+                    .zip(&work.row)
+                    .for_each(|(y, &x)| *y = x + b[0]),
+                Bias::Positions(b) => {
+                    y.iter_mut()
+                        .zip(work.row.iter().zip(b))
+                        .for_each(|(y, (&x, &b))| *y = x + b);
+                }
+            }
+            if tanh {
+                y.iter_mut().for_each(|y| *y = num_traits::Float::tanh(*y));
             }
         });
     }

@@ -49,13 +49,9 @@ impl<T: Real> Single<'_, T> {
             .chunks_exact(self.coordinates)
             .zip(out.chunks_exact_mut(2 * self.bins.len()))
         {
-            for (&bin, h) in self.bins.iter().zip(out.chunks_exact_mut(2)) {
-                (h[0], h[1]) = match bin {
-                    Bin::Real { coordinate: c } => (filter[c] * scale, T::zero()),
-                    Bin::Complex { coordinate: c } => (filter[c] * scale, filter[c + 1] * scale),
-                    Bin::Conjugate { coordinate: c } => (filter[c] * scale, -filter[c + 1] * scale),
-                    Bin::Masked => (T::zero(), T::zero()),
-                };
+            for (bin, h) in self.bins.iter().zip(out.chunks_exact_mut(2)) {
+                let value = bin.value(|coordinate| filter[coordinate]);
+                (h[0], h[1]) = (value.re * scale, value.im * scale);
             }
         }
         out
