@@ -22,7 +22,7 @@ use crate::simd::Isa;
 const SEQUENTIAL_BELOW: usize = 1 << 14;
 
 /// Bytes of a block's rows up to which the next block's rows are fetched meanwhile.
-const PREFETCH_BLOCKS_BELOW: usize = 60_000;
+const PREFETCH_BLOCKS_BELOW: usize = 66_000;
 
 /// A pointer that the threads of one parallel call share; see the head of the file.
 pub struct Shared<T>(*mut T);

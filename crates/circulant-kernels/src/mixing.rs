@@ -22,10 +22,10 @@ use rayon::prelude::*;
 use crate::bins::Bin;
 use crate::blocks::{Batch, Bias, BlockBias, Shared};
 use crate::lane_fft::{InverseBlock, LanePlan};
-use crate::product::{Broadcast, RowMajor, product};
+use crate::product::{ColumnMajor, RowMajor, product};
 use crate::real::Real;
 use crate::scratch::Scratch;
-use crate::simd::{Isa, Kernel, Tile, Vector};
+use crate::simd::{Isa, Kernel, RealSimd, Tile, Vector};
 
 /// Frequencies that a task takes at a time.
 const FREQUENCIES_PER_TASK: usize = 16;
@@ -82,6 +82,10 @@ impl FrequencyTable {
                 Bin::Masked => table.masked.push(position),
             }
         }
+        // In memory order, so that neighbours share pages.
+        table
+            .frequencies
+            .sort_by_key(|frequency| frequency.position);
         table
     }
 }
@@ -249,6 +253,11 @@ impl<T: Real> Planes<T> {
         self.memory[self.plane..].as_mut_ptr()
     }
 
+    /// The first `len` numbers of both.
+    fn planes(&self, len: usize) -> (&[T], &[T]) {
+        (&self.memory[..len], &self.memory[self.plane..][..len])
+    }
+
     fn row_major(&mut self, row: usize) -> RowMajor<T> {
         RowMajor {
             re: self.re(),
@@ -258,13 +267,15 @@ impl<T: Real> Planes<T> {
     }
 }
 
-/// Copies frequency `f` of all lanes to the planes, then `-f` conjugated behind it; returns the
-/// number of copies. `sign` multiplies the imaginary parts.
+/// Copies frequency `f` of all lanes to the planes, then `-f` conjugated behind it; with
+/// `conjugate` it is the other way round. The next frequency is fetched meanwhile: its entries are
+/// one cache line each, far apart.
 #[inline(always)]
 unsafe fn gather<V: Vector>(
     batch: &Batch,
     spectrum: Shared<V::Scalar>,
     frequency: &Frequency,
+    next: Option<&Frequency>,
     conjugate: bool,
     planes: &mut Planes<V::Scalar>,
 ) {
@@ -274,9 +285,15 @@ unsafe fn gather<V: Vector>(
         (Some(frequency.position), conjugate, 0),
         (frequency.mirror, !conjugate, batch.lanes_used()),
     ];
-    for (position, conjugate, start) in positions {
+    let next = next.map_or([None; 2], |next| [Some(next.position), next.mirror]);
+    for ((position, conjugate, start), next) in positions.into_iter().zip(next) {
         let Some(position) = position else { continue };
         for block in 0..batch.blocks() {
+            if let Some(next) = next {
+                V::Scalar::prefetch(
+                    spectrum.at(block * batch.block_stride() + next * 2 * V::LANES),
+                );
+            }
             let from = spectrum.at(block * batch.block_stride() + position * 2 * V::LANES);
             let to = start + block * V::LANES;
             // SAFETY: the block holds the entry; the planes hold both copies and an overrun.
@@ -357,21 +374,29 @@ impl<T: Real> Kernel<T> for Mix<'_, T> {
         let scale = T::one() / T::of(self.mixing.plan.len() as f64);
         let mut weights = Planes::new(from.channels * padded);
         let mut sources = Planes::new(2 * from.lanes_used());
+        let mut turned = Planes::new(2 * from.lanes_used());
         let mut products = Planes::new(2 * pairs * padded);
-        for frequency in self.frequencies {
+        for (index, frequency) in self.frequencies.iter().enumerate() {
+            let next = self.frequencies.get(index + 1);
             let rows = pairs * (1 + usize::from(frequency.mirror.is_some()));
             // SAFETY: frequencies belong to one task each; the planes have the sizes of the
             // product below.
             unsafe {
+                if let Some(next) = next {
+                    self.prefetch_matrix(next);
+                }
                 let matrix = self.matrix::<V>(frequency, padded, &mut weights);
-                gather::<V>(from, self.from, frequency, false, &mut sources);
+                gather::<V>(from, self.from, frequency, next, false, &mut sources);
+                let one = T::one();
+                let (re, im) = sources.planes(rows * from.channels);
+                transpose::<V>(re, rows, from.channels, rows, one, turned.re());
+                transpose::<V>(im, rows, from.channels, rows, one, turned.im());
                 product::<V>(
                     (rows, from.channels, to.channels),
-                    Broadcast {
-                        re: sources.re(),
-                        im: sources.im(),
-                        row: from.channels,
-                        column: 1,
+                    ColumnMajor {
+                        re: turned.re(),
+                        im: turned.im(),
+                        column: rows,
                     },
                     matrix,
                     products.row_major(padded),
@@ -427,6 +452,19 @@ impl<T: Real> Mix<'_, T> {
             unsafe { self.copy::<V>(part(1), padded, sign, packed.im) };
         }
         matrix
+    }
+
+    /// Asks for both planes of a frequency's matrix.
+    #[inline(always)]
+    fn prefetch_matrix(&self, frequency: &Frequency) {
+        let plane = self.mixing.inputs.channels * self.mixing.outputs.channels;
+        let start = self
+            .coordinates
+            .as_ptr()
+            .wrapping_add(frequency.coordinate * plane);
+        for at in (0..2 * plane).step_by(64 / size_of::<T>()) {
+            T::prefetch(start.wrapping_add(at));
+        }
     }
 
     // A function and not a closure: it must be inlined, or it misses the instruction set.
@@ -507,19 +545,19 @@ impl<T: Real> Kernel<T> for Correlate<'_, T> {
         let mut x = Planes::new(2 * inputs.lanes_used());
         let mut w = Planes::new(2 * outputs.lanes_used());
         let mut sums = Planes::new(inputs.channels * padded);
-        for frequency in self.frequencies {
+        for (index, frequency) in self.frequencies.iter().enumerate() {
+            let next = self.frequencies.get(index + 1);
             let copies = 1 + usize::from(frequency.mirror.is_some());
             // SAFETY: frequencies belong to one task each; the planes have the sizes of the
             // product below, and `w` room for the last row's overrun.
             unsafe {
-                gather::<V>(inputs, self.x, frequency, true, &mut x);
-                gather::<V>(outputs, self.gradient, frequency, false, &mut w);
+                gather::<V>(inputs, self.x, frequency, next, true, &mut x);
+                gather::<V>(outputs, self.gradient, frequency, next, false, &mut w);
                 product::<V>(
                     (inputs.channels, pairs * copies, outputs.channels),
-                    Broadcast {
+                    ColumnMajor {
                         re: x.re(),
                         im: x.im(),
-                        row: 1,
                         column: inputs.channels,
                     },
                     w.row_major(outputs.channels),

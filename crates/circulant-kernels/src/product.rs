@@ -3,8 +3,8 @@
 //!
 //! Columns `n` lie in the lanes, `A` is broadcast, and six rows of `C` stay in twelve registers, so
 //! the loop over `k` is 24 fused multiply-adds for two loads and twelve broadcasts. (Four rows wait
-//! for the multiply-adds' latency: 63 GFLOP/s per core at 64 x 64 instead of 80.) `A` may have any
-//! strides, which gives the transposed product for free. Written by hand because the matrices
+//! for the multiply-adds' latency: 63 GFLOP/s per core at 64 x 64 instead of 80.) `A` is
+//! stored by columns, so that its broadcasts are constant offsets from one pointer. Written by hand because the matrices
 //! are small (channels x channels for one frequency) and come as separate Re and Im planes; a
 //! general GEMM would pack each of them again.
 
@@ -13,12 +13,11 @@ use crate::simd::Vector;
 /// Rows of `C` that are kept in registers.
 const ROWS: usize = 6;
 
-/// Planes of a matrix: element `(i, k)` is at `i*row + k*column`.
+/// Planes of a matrix whose columns are contiguous: element `(i, k)` is at `i + k*column`.
 #[derive(Clone, Copy)]
-pub(crate) struct Broadcast<T> {
+pub(crate) struct ColumnMajor<T> {
     pub(crate) re: *const T,
     pub(crate) im: *const T,
-    pub(crate) row: usize,
     pub(crate) column: usize,
 }
 
@@ -39,7 +38,7 @@ pub(crate) struct RowMajor<T> {
 #[inline(always)]
 pub(crate) unsafe fn product<V: Vector>(
     (rows, inner, columns): (usize, usize, usize),
-    a: Broadcast<V::Scalar>,
+    a: ColumnMajor<V::Scalar>,
     b: RowMajor<V::Scalar>,
     c: RowMajor<V::Scalar>,
 ) {
@@ -68,7 +67,7 @@ pub(crate) unsafe fn product<V: Vector>(
 #[inline(always)]
 unsafe fn tile<V: Vector, const R: usize>(
     inner: usize,
-    a: Broadcast<V::Scalar>,
+    a: ColumnMajor<V::Scalar>,
     i: usize,
     (b_re, b_im, b_row): (*const V::Scalar, *const V::Scalar, usize),
     c: RowMajor<V::Scalar>,
@@ -79,11 +78,11 @@ unsafe fn tile<V: Vector, const R: usize>(
     let mut im = [zero; R];
     // SAFETY: the caller's promise.
     unsafe {
-        let (a_re, a_im) = (a.re.add(i * a.row), a.im.add(i * a.row));
+        let (a_re, a_im) = (a.re.add(i), a.im.add(i));
         for k in 0..inner {
             let (br, bi) = (V::load(b_re.add(k * b_row)), V::load(b_im.add(k * b_row)));
             for r in 0..R {
-                let at = r * a.row + k * a.column;
+                let at = r + k * a.column;
                 let ar = V::splat(*a_re.add(at));
                 re[r] = ar.mul_add(br, re[r]);
                 im[r] = ar.mul_add(bi, im[r]);
