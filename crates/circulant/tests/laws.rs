@@ -131,7 +131,7 @@ fn dense_output(x: Tensor<2>, matrix: Tensor<2>, bias: Option<Tensor<1>>) -> Ten
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn spectral_circulant_is_its_dense_matrix(

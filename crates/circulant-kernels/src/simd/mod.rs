@@ -79,15 +79,14 @@ pub trait RealSimd: Copy + Sized {
     #[cfg(target_arch = "x86_64")]
     type Avx512: Vector<Scalar = Self>;
 
-    /// Asks for a cache line that will be needed soon; any address is allowed. It goes to the
-    /// second level: rows of a power of two would push each other out of the first.
+    /// Asks for a cache line that will be needed soon; any address is allowed.
     #[inline(always)]
     fn prefetch(at: *const Self) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch is a hint, never an access, and part of every x86-64.
         unsafe {
-            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T1>(at.cast());
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(at.cast());
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = at;

@@ -91,8 +91,8 @@ impl<T: Real, const N: usize> Tile for Lanes<T, N> {
         }
         for j in 0..N {
             let mut out = Self::zero();
-            for i in 0..N {
-                out.0[i] = rows[i].0[j];
+            for (slot, row) in out.0.iter_mut().zip(&rows) {
+                *slot = row.0[j];
             }
             // SAFETY: the caller promises room for `N` numbers in every column.
             unsafe { out.store(column(j)) };

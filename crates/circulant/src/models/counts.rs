@@ -127,9 +127,11 @@ pub fn parameter_table(device: &Device) -> Vec<CountedModel> {
 mod tests {
     use super::*;
 
+    type Expected = (&'static str, Option<(usize, usize)>, Option<usize>, usize);
+
     /// The table of the specification: weights and biases where it gives them, the total, and
     /// the paper's number.
-    const EXPECTED: [(&str, Option<(usize, usize)>, Option<usize>, usize); 17] = [
+    const EXPECTED: [Expected; 17] = [
         (
             "MNIST spectral circulant",
             Some((8_624, 11)),

@@ -1,8 +1,7 @@
 //! What the two 2D layers share: a BCCB operator and its explicit matrix.
 
-use crate::ops::pending::operator_norm_2d;
 use burn::tensor::{Device, Tensor, TensorData};
-use circulant_kernels::{Complex, HalfPlane};
+use circulant_kernels::{Complex, HalfPlane, operator_norm_2d};
 
 use crate::LayerError;
 use crate::ops::{Layout, Operator};

@@ -1,9 +1,8 @@
 //! What the two 1D layers share: a circulant operator of length `n = max(d_in, d_out)` between an
 //! input padded with zeros and an output cropped.
 
-use crate::ops::pending::operator_norm_1d;
 use burn::tensor::{Device, Tensor, TensorData};
-use circulant_kernels::{Activation, Complex, HalfSpectrum};
+use circulant_kernels::{Activation, Complex, HalfSpectrum, operator_norm_1d};
 
 use super::BiasKind;
 use crate::LayerError;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Flex, TensorMetadata};
-use burn::tensor::{DType, Element, Shape, TensorData};
+use burn::tensor::{DType, Shape};
 use burn_flex::FlexTensor;
 use circulant_kernels::{Activation, Filters, Gradients, KeptSpectrum, KernelError};
 
+use super::buffers::{Buffer, Pooled};
 use super::operator::Planned;
 use super::{CirculantBackend, CirculantOps, Operator, OperatorGradients, Saved, Wanted};
 
@@ -23,10 +24,9 @@ pub enum FlexKept {
 }
 
 /// A number type of the native kernel.
-trait Native: Planned + Element {
+trait Native: Planned + Pooled {
     fn wrap(kept: KeptSpectrum<Self>) -> FlexKept;
     fn unwrap(kept: &FlexKept) -> Option<&KeptSpectrum<Self>>;
-    fn slice(tensor: &FlexTensor) -> Option<&[Self]>;
 }
 
 impl Native for f32 {
@@ -41,10 +41,6 @@ impl Native for f32 {
             None
         }
     }
-
-    fn slice(tensor: &FlexTensor) -> Option<&[Self]> {
-        tensor.as_slice()
-    }
 }
 
 impl Native for f64 {
@@ -58,10 +54,6 @@ impl Native for f64 {
         } else {
             None
         }
-    }
-
-    fn slice(tensor: &FlexTensor) -> Option<&[Self]> {
-        tensor.as_slice()
     }
 }
 
@@ -88,11 +80,7 @@ fn numbers<'a, T: Native>(tensor: &'a FlexTensor, what: &str) -> &'a [T] {
         tensor.dtype(),
         T::dtype()
     );
-    T::slice(tensor).expect("made contiguous before")
-}
-
-fn tensor<T: Native>(values: Vec<T>, shape: Shape) -> FlexTensor {
-    FlexTensor::from_data(TensorData::new(values, shape))
+    tensor.as_slice().expect("made contiguous before")
 }
 
 /// Forward, with the spectrum kept when `keep`.
@@ -111,16 +99,16 @@ fn run<T: Native>(
         bias: bias.map(|bias| numbers(bias, "the bias")),
         activation: operator.activation(),
     };
-    let mut y = vec![T::zero(); shape.num_elements()];
+    let mut y = Buffer::<T>::any(shape.num_elements());
     let kept = if x.is_empty() {
         FlexKept::Empty
     } else if keep {
-        T::wrap(valid(plan.forward_keeping(x, filters, &mut y)))
+        T::wrap(valid(plan.forward_keeping(x, filters, y.as_mut())))
     } else {
-        valid(plan.forward(x, filters, &mut y));
+        valid(plan.forward(x, filters, y.as_mut()));
         FlexKept::Empty
     };
-    (tensor(y, shape), kept)
+    (y.into_tensor(shape), kept)
 }
 
 fn gradients<T: Native>(
@@ -129,15 +117,23 @@ fn gradients<T: Native>(
     wanted: Wanted,
 ) -> OperatorGradients<Flex> {
     let plan = &saved.operator.plans::<T>().operator;
+    let kept = T::unwrap(&saved.kept);
     let buffer = |wanted: bool, shape: Option<Shape>| {
-        shape
-            .filter(|_| wanted)
-            .map(|shape| (vec![T::zero(); shape.num_elements()], shape))
+        shape.filter(|_| wanted).map(|shape| {
+            let len = shape.num_elements();
+            // Without a batch nothing is set: the gradients are zero.
+            let values = if kept.is_some() {
+                Buffer::<T>::any(len)
+            } else {
+                Buffer::zeroed(len)
+            };
+            (values, shape)
+        })
     };
     let mut x = buffer(wanted.x, Some(saved.x_shape.clone()));
     let mut coordinates = buffer(wanted.coordinates, Some(saved.coordinates.shape()));
     let mut bias = buffer(wanted.bias, saved.bias.as_ref().map(TensorMetadata::shape));
-    if let Some(kept) = T::unwrap(&saved.kept) {
+    if let Some(kept) = kept {
         let filters = Filters {
             coordinates: numbers(&saved.coordinates, "the coordinates"),
             bias: saved.bias.as_ref().map(|bias| numbers(bias, "the bias")),
@@ -148,9 +144,9 @@ fn gradients<T: Native>(
             .as_ref()
             .map_or(&[][..], |y| numbers(y, "the output"));
         let slots = Gradients {
-            x: x.as_mut().map(|(values, _)| &mut values[..]),
-            coordinates: coordinates.as_mut().map(|(values, _)| &mut values[..]),
-            bias: bias.as_mut().map(|(values, _)| &mut values[..]),
+            x: x.as_mut().map(|(values, _)| values.as_mut()),
+            coordinates: coordinates.as_mut().map(|(values, _)| values.as_mut()),
+            bias: bias.as_mut().map(|(values, _)| values.as_mut()),
         };
         valid(plan.backward(
             kept,
@@ -160,7 +156,8 @@ fn gradients<T: Native>(
             slots,
         ));
     }
-    let finish = |slot: Option<(Vec<T>, Shape)>| slot.map(|(values, shape)| tensor(values, shape));
+    let finish =
+        |slot: Option<(Buffer<T>, Shape)>| slot.map(|(values, shape)| values.into_tensor(shape));
     OperatorGradients {
         x: finish(x),
         coordinates: finish(coordinates),
@@ -171,27 +168,29 @@ fn gradients<T: Native>(
 fn analyse<T: Native>(filters: &FlexTensor, operator: &Operator, shape: Shape) -> FlexTensor {
     let transform = &operator.plans::<T>().filters;
     let filters = numbers::<T>(filters, "the filter");
-    let mut coordinates = vec![T::zero(); shape.num_elements()];
-    let each = filters
-        .chunks_exact(filter_len(operator))
-        .zip(coordinates.chunks_exact_mut(operator.coordinates()));
+    let mut coordinates = Buffer::<T>::any(shape.num_elements());
+    let each = filters.chunks_exact(filter_len(operator)).zip(
+        coordinates
+            .as_mut()
+            .chunks_exact_mut(operator.coordinates()),
+    );
     for (filter, coordinates) in each {
         valid(transform.analyse(filter, coordinates));
     }
-    tensor(coordinates, shape)
+    coordinates.into_tensor(shape)
 }
 
 fn analyse_adjoint<T: Native>(grad: &FlexTensor, operator: &Operator, shape: Shape) -> FlexTensor {
     let transform = &operator.plans::<T>().filters;
     let grad = numbers::<T>(grad, "the gradient of the coordinates");
-    let mut filters = vec![T::zero(); shape.num_elements()];
+    let mut filters = Buffer::<T>::any(shape.num_elements());
     let each = grad
         .chunks_exact(operator.coordinates())
-        .zip(filters.chunks_exact_mut(filter_len(operator)));
+        .zip(filters.as_mut().chunks_exact_mut(filter_len(operator)));
     for (grad, filter) in each {
         valid(transform.adjoint(grad, filter));
     }
-    tensor(filters, shape)
+    filters.into_tensor(shape)
 }
 
 fn filter_len(operator: &Operator) -> usize {

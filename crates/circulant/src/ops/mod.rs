@@ -15,13 +15,14 @@
 //! caller names the output shape, so no reshape has to be recorded around an operation.
 
 mod autodiff;
+#[cfg(feature = "flex")]
+mod buffers;
 pub mod composed;
 #[cfg(feature = "wgpu")]
 mod cube;
 #[cfg(feature = "flex")]
 mod flex;
 mod operator;
-pub(crate) mod pending;
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, backend_extension};

@@ -8,9 +8,10 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::pending::FilterTransform;
 use burn::tensor::DType;
-use circulant_kernels::{Activation, Bin, CirculantPlan, HalfPlane, HalfSpectrum, KernelError};
+use circulant_kernels::{
+    Activation, Bin, CirculantPlan, FilterTransform, HalfPlane, HalfSpectrum, KernelError,
+};
 
 /// One circulant operator without its numbers.
 #[derive(Debug, Clone)]
@@ -36,7 +37,6 @@ pub enum Layout {
 }
 
 /// The plans of one number type.
-#[derive(Debug)]
 pub(crate) struct Plans<T: circulant_kernels::Real> {
     pub(crate) operator: CirculantPlan<T>,
     pub(crate) filters: FilterTransform<T>,
