@@ -6,8 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use circulant_kernels::{Activation, CirculantPlan, Filters, Gradients, HalfPlane, HalfSpectrum};
-use rand::{Rng, SeedableRng};
+use circulant_kernels::{
+    Activation, CirculantPlan, Complex, Filters, Gradients, HalfPlane, HalfSpectrum,
+};
+use rand::{RngExt, SeedableRng};
 use realfft::RealFftPlanner;
 
 struct Options {
@@ -169,7 +171,7 @@ fn realfft_rows(length: usize, rows: &mut [f32], transforms: usize) {
         planner.plan_fft_forward(length),
         planner.plan_fft_inverse(length),
     );
-    let h = vec![realfft::num_complex::Complex::new(1.0 / length as f32, 0.0); length / 2 + 1];
+    let h = vec![Complex::new(1.0 / length as f32, 0.0); length / 2 + 1];
     rows.par_chunks_mut(length).with_min_len(8).for_each_init(
         || {
             (

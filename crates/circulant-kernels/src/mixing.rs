@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use crate::bins::Bin;
 use crate::blocks::{Batch, Bias, BlockBias, Shared};
 use crate::lane_fft::{InverseBlock, LanePlan};
-use crate::product::{ColumnMajor, RowMajor, product};
+use crate::product::{Ahead, ColumnMajor, RowMajor, product};
 use crate::real::Real;
 use crate::scratch::Scratch;
 use crate::simd::{Isa, Kernel, RealSimd, Tile, Vector};
@@ -178,6 +178,16 @@ impl<T: Real> Mixing<'_, T> {
         });
     }
 
+    /// Both planes of the next frequency's matrix among `coordinates`.
+    #[inline(always)]
+    fn matrix_ahead(&self, next: Option<&Frequency>, coordinates: *const T) -> Ahead<T> {
+        let plane = self.inputs.channels * self.outputs.channels;
+        Ahead {
+            start: coordinates.wrapping_add(next.map_or(0, |next| next.coordinate * plane)),
+            len: if next.is_some() { 2 * plane } else { 0 },
+        }
+    }
+
     /// Room for a spectrum, with zeros where the mask wants them.
     pub(crate) fn spectrum(&self, batch: &Batch, masked: &[usize]) -> Scratch<T> {
         let mut spectrum = Scratch::take(batch.blocks() * batch.block_stride());
@@ -268,7 +278,7 @@ impl<T: Real> Planes<T> {
 }
 
 /// Copies frequency `f` of all lanes to the planes, then `-f` conjugated behind it; with
-/// `conjugate` it is the other way round. The next frequency is fetched meanwhile: its entries are
+/// `conjugate` it is the other way round. All is multiplied by `scale`. The next frequency is fetched meanwhile: its entries are
 /// one cache line each, far apart.
 #[inline(always)]
 unsafe fn gather<V: Vector>(
@@ -277,9 +287,9 @@ unsafe fn gather<V: Vector>(
     frequency: &Frequency,
     next: Option<&Frequency>,
     conjugate: bool,
+    scale: V::Scalar,
     planes: &mut Planes<V::Scalar>,
 ) {
-    let zero = V::splat(num_traits::Zero::zero());
     let (re, im) = (planes.re(), planes.im());
     let positions = [
         (Some(frequency.position), conjugate, 0),
@@ -298,14 +308,11 @@ unsafe fn gather<V: Vector>(
             let to = start + block * V::LANES;
             // SAFETY: the block holds the entry; the planes hold both copies and an overrun.
             unsafe {
-                V::load(from).store(re.add(to));
-                let imaginary = V::load(from.add(V::LANES));
-                let imaginary = if conjugate {
-                    zero.sub(imaginary)
-                } else {
-                    imaginary
-                };
-                imaginary.store(im.add(to));
+                let sign = if conjugate { -scale } else { scale };
+                V::load(from).mul(V::splat(scale)).store(re.add(to));
+                V::load(from.add(V::LANES))
+                    .mul(V::splat(sign))
+                    .store(im.add(to));
             }
         }
     }
@@ -382,11 +389,16 @@ impl<T: Real> Kernel<T> for Mix<'_, T> {
             // SAFETY: frequencies belong to one task each; the planes have the sizes of the
             // product below.
             unsafe {
-                if let Some(next) = next {
-                    self.prefetch_matrix(next);
-                }
                 let matrix = self.matrix::<V>(frequency, padded, &mut weights);
-                gather::<V>(from, self.from, frequency, next, false, &mut sources);
+                gather::<V>(
+                    from,
+                    self.from,
+                    frequency,
+                    next,
+                    false,
+                    T::one(),
+                    &mut sources,
+                );
                 let one = T::one();
                 let (re, im) = sources.planes(rows * from.channels);
                 transpose::<V>(re, rows, from.channels, rows, one, turned.re());
@@ -400,6 +412,7 @@ impl<T: Real> Kernel<T> for Mix<'_, T> {
                     },
                     matrix,
                     products.row_major(padded),
+                    self.mixing.matrix_ahead(next, self.coordinates.as_ptr()),
                 );
             }
             if padded != to.channels {
@@ -452,19 +465,6 @@ impl<T: Real> Mix<'_, T> {
             unsafe { self.copy::<V>(part(1), padded, sign, packed.im) };
         }
         matrix
-    }
-
-    /// Asks for both planes of a frequency's matrix.
-    #[inline(always)]
-    fn prefetch_matrix(&self, frequency: &Frequency) {
-        let plane = self.mixing.inputs.channels * self.mixing.outputs.channels;
-        let start = self
-            .coordinates
-            .as_ptr()
-            .wrapping_add(frequency.coordinate * plane);
-        for at in (0..2 * plane).step_by(64 / size_of::<T>()) {
-            T::prefetch(start.wrapping_add(at));
-        }
     }
 
     // A function and not a closure: it must be inlined, or it misses the instruction set.
@@ -551,8 +551,27 @@ impl<T: Real> Kernel<T> for Correlate<'_, T> {
             // SAFETY: frequencies belong to one task each; the planes have the sizes of the
             // product below, and `w` room for the last row's overrun.
             unsafe {
-                gather::<V>(inputs, self.x, frequency, next, true, &mut x);
-                gather::<V>(outputs, self.gradient, frequency, next, false, &mut w);
+                gather::<V>(inputs, self.x, frequency, next, true, scale, &mut x);
+                gather::<V>(
+                    outputs,
+                    self.gradient,
+                    frequency,
+                    next,
+                    false,
+                    T::one(),
+                    &mut w,
+                );
+                let in_place = padded == outputs.channels && frequency.mirror.is_some();
+                let to = |part: usize| self.out.at((frequency.coordinate + part) * plane);
+                let target = if in_place {
+                    RowMajor {
+                        re: to(0),
+                        im: to(1),
+                        row: padded,
+                    }
+                } else {
+                    sums.row_major(padded)
+                };
                 product::<V>(
                     (inputs.channels, pairs * copies, outputs.channels),
                     ColumnMajor {
@@ -561,19 +580,17 @@ impl<T: Real> Kernel<T> for Correlate<'_, T> {
                         column: inputs.channels,
                     },
                     w.row_major(outputs.channels),
-                    sums.row_major(padded),
+                    target,
+                    self.mixing.matrix_ahead(next, self.out.at(0)),
                 );
-            }
-            // A self-conjugate bin has no imaginary coordinate.
-            for part in 0..copies {
-                for i in 0..inputs.channels {
-                    let from = &sums.memory[part * sums.plane + i * padded..][..outputs.channels];
-                    let to = self
-                        .out
-                        .at((frequency.coordinate + part) * plane + i * outputs.channels);
-                    for (n, &sum) in from.iter().enumerate() {
-                        // SAFETY: this frequency's coordinates belong to this task.
-                        unsafe { *to.add(n) = sum * scale };
+                if !in_place {
+                    // A self-conjugate bin has no imaginary coordinate.
+                    for part in 0..copies {
+                        for i in 0..inputs.channels {
+                            let from = sums.memory[part * sums.plane + i * padded..].as_ptr();
+                            let to = to(part).add(i * outputs.channels);
+                            to.copy_from_nonoverlapping(from, outputs.channels);
+                        }
                     }
                 }
             }

@@ -9,7 +9,7 @@ use crate::bins::Bin;
 
 /// Numbers that look random and are the same every time, in `[-1, 1)`.
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<f64> {
-    use rand::{Rng, SeedableRng};
+    use rand::{RngExt, SeedableRng};
     let mut generator = rand::rngs::StdRng::seed_from_u64(seed);
     (0..len)
         .map(|_| generator.random_range(-1.0..1.0))

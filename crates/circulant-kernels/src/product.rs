@@ -8,7 +8,7 @@
 //! are small (channels x channels for one frequency) and come as separate Re and Im planes; a
 //! general GEMM would pack each of them again.
 
-use crate::simd::Vector;
+use crate::simd::{RealSimd, Vector};
 
 /// Rows of `C` that are kept in registers.
 const ROWS: usize = 6;
@@ -30,6 +30,14 @@ pub(crate) struct RowMajor<T> {
     pub(crate) row: usize,
 }
 
+/// Memory that is needed after a product, fetched bit by bit while it computes: matrices of many
+/// channels come from main memory, and in one burst would wait for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead<T> {
+    pub(crate) start: *const T,
+    pub(crate) len: usize,
+}
+
 /// `rows x inner` times `inner x columns`; `columns` is rounded up to whole vectors.
 ///
 /// # Safety
@@ -41,13 +49,22 @@ pub(crate) unsafe fn product<V: Vector>(
     a: ColumnMajor<V::Scalar>,
     b: RowMajor<V::Scalar>,
     c: RowMajor<V::Scalar>,
+    ahead: Ahead<V::Scalar>,
 ) {
+    let line = 64 / size_of::<V::Scalar>();
+    let steps = columns.div_ceil(V::LANES) * rows.div_ceil(ROWS);
+    let step = ahead.len.div_ceil(steps * line) * line;
+    let mut fetched = 0;
     for n in (0..columns).step_by(V::LANES) {
         // SAFETY: the caller's promise; `n` starts a vector inside the rounded row.
         unsafe {
             let (b_re, b_im) = (b.re.cast_const().add(n), b.im.cast_const().add(n));
             let mut i = 0;
             while i + ROWS <= rows {
+                for at in (fetched..fetched + step).step_by(line) {
+                    V::Scalar::prefetch(ahead.start.wrapping_add(at));
+                }
+                fetched += step;
                 tile::<V, ROWS>(inner, a, i, (b_re, b_im, b.row), c, n);
                 i += ROWS;
             }

@@ -4,7 +4,7 @@ use circulant_kernels::{
     Activation, Bin, CirculantPlan, Complex, Filters, Gradients, HalfPlane, HalfSpectrum,
 };
 use proptest::prelude::*;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 /// Sums of at most a few thousand products in f64, relative to the size of what is summed.
 const ROUNDING: f64 = 1e-11;

@@ -16,7 +16,7 @@ use burn::tensor::{Device, Tensor};
 use super::attention::{Attention, Projection, ProjectionKind};
 use super::initial::{Seeds, linear};
 use crate::LayerError;
-use crate::nn::{Normal, parameter};
+use crate::nn::{InitialNumbers, parameter};
 
 /// The usual spread of initial tokens and positions.
 const EMBEDDING_DEVIATION: f64 = 0.02;
@@ -116,7 +116,7 @@ impl VisionTransformerConfig {
         let seeds = &mut seeds;
         let embedding = |count: usize, seed: u64| {
             parameter(
-                Normal::new(seed).samples(count * self.d, EMBEDDING_DEVIATION),
+                InitialNumbers::new(seed).normal(count * self.d, EMBEDDING_DEVIATION),
                 [1, count, self.d],
                 device,
             )

@@ -12,7 +12,7 @@ use burn::tensor::{Device, Tensor};
 use circulant_kernels::{Activation, Complex};
 
 use super::image_map::ImageMap;
-use super::{Normal, parameter, to_host};
+use super::{InitialNumbers, parameter, to_host};
 use crate::LayerError;
 use crate::functions::{bccb_2d, coordinates_of_filter_2d};
 
@@ -59,8 +59,8 @@ impl Bccb2dConfig {
         let map = ImageMap::new(self.channels, self.grid, 1.0)?;
         let ([channels_in, channels_out], [height, width]) = (self.channels, self.grid);
         let inputs = channels_in * height * width;
-        let values =
-            Normal::new(self.seed).samples(inputs * channels_out, (inputs as f64).sqrt().recip());
+        let values = InitialNumbers::new(self.seed)
+            .normal(inputs * channels_out, (inputs as f64).sqrt().recip());
         Ok(Bccb2d {
             filter: parameter(values, [channels_out, channels_in, height, width], device),
             bias: self

@@ -13,7 +13,7 @@ use burn::tensor::{Device, Tensor};
 use circulant_kernels::{Activation, Complex};
 
 use super::signal_map::{SignalMap, bias_name};
-use super::{BiasKind, Normal, parameter, to_host};
+use super::{BiasKind, InitialNumbers, parameter, to_host};
 use crate::LayerError;
 use crate::functions::coordinates_of_filter_1d;
 
@@ -60,7 +60,8 @@ impl Circulant1dConfig {
     pub fn try_init(&self, device: &Device) -> Result<Circulant1d, LayerError> {
         let map = SignalMap::new(self.d_in, self.d_out.unwrap_or(self.d_in), None)?;
         let length = map.length();
-        let values = Normal::new(self.seed).samples(length, (self.d_in as f64).sqrt().recip());
+        let values =
+            InitialNumbers::new(self.seed).normal(length, (self.d_in as f64).sqrt().recip());
         Ok(Circulant1d {
             filter: parameter(values, [length], device),
             bias: self.bias.init(map.d_out, device),

@@ -19,7 +19,7 @@ mod spectral_circulant_1d;
 pub use bccb_2d::{Bccb2d, Bccb2dConfig};
 pub use bias::BiasKind;
 pub use circulant_1d::{Circulant1d, Circulant1dConfig};
-pub(crate) use initial::Normal;
+pub(crate) use initial::InitialNumbers;
 pub use spectral_bccb_2d::{SpectralBccb2d, SpectralBccb2dConfig};
 pub use spectral_circulant_1d::{SpectralCirculant1d, SpectralCirculant1dConfig};
 

@@ -17,7 +17,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use circulant_kernels::{Activation, Bin, Complex};
 
 use super::image_map::ImageMap;
-use super::{Normal, parameter, to_host};
+use super::{InitialNumbers, parameter, to_host};
 use crate::LayerError;
 use crate::functions::bccb_2d;
 
@@ -81,7 +81,8 @@ impl SpectralBccb2dConfig {
         let (pixels, kept) = (plane.height() * plane.width(), plane.coordinates());
         let pairs = channels_in * channels_out;
         let variance = pixels as f64 / (channels_in * kept) as f64;
-        let mut values = Normal::new(self.seed).samples(kept * pairs, (variance / 2.0).sqrt());
+        let mut values =
+            InitialNumbers::new(self.seed).normal(kept * pairs, (variance / 2.0).sqrt());
         for bin in 0..plane.bins() {
             if let Bin::Real { coordinate } =
                 plane.bin(bin / plane.columns(), bin % plane.columns())

@@ -18,7 +18,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use circulant_kernels::{Activation, Bin, Complex};
 
 use super::signal_map::{SignalMap, bias_name};
-use super::{BiasKind, Normal, parameter, to_host};
+use super::{BiasKind, InitialNumbers, parameter, to_host};
 use crate::LayerError;
 
 /// Configuration of a [`SpectralCirculant1d`] layer.
@@ -81,7 +81,7 @@ impl SpectralCirculant1dConfig {
         let half = map.half();
         let (length, count) = (half.length() as f64, half.coordinates());
         let variance = length * length / (self.d_in as f64 * count as f64);
-        let mut values = Normal::new(self.seed).samples(count, (variance / 2.0).sqrt());
+        let mut values = InitialNumbers::new(self.seed).normal(count, (variance / 2.0).sqrt());
         for k in 0..half.modes() {
             if let Bin::Real { coordinate } = half.bin(k) {
                 values[coordinate] *= std::f64::consts::SQRT_2;

@@ -6,7 +6,7 @@ use burn_flex::FlexTensor;
 use circulant_kernels::{HalfPlane, HalfSpectrum};
 
 use super::*;
-use crate::nn::Normal;
+use crate::nn::InitialNumbers;
 use crate::ops::CirculantOps;
 
 /// Sums of at most a few hundred products in f64.
@@ -22,7 +22,7 @@ struct Case {
 }
 
 fn tensor(seed: u64, shape: &[usize], dtype: DType) -> FlexTensor {
-    let values = Normal::new(seed).samples(shape.iter().product(), 1.0);
+    let values = InitialNumbers::new(seed).normal(shape.iter().product(), 1.0);
     FlexTensor::from_data(TensorData::new(values, Shape::from(shape.to_vec())).convert_dtype(dtype))
 }
 
