@@ -4,13 +4,15 @@
 //! Flags: `--case SUBSTRING`, `--seconds S` (per case), `--threads N`. The peers (PyTorch, JAX) are
 //! timed against this program by `bench/peers/compare.py`.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use circulant_kernels::{
     Activation, CirculantPlan, Complex, Filters, Gradients, HalfPlane, HalfSpectrum,
 };
 use rand::{RngExt, SeedableRng};
-use realfft::RealFftPlanner;
+use rayon::prelude::*;
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
 struct Options {
     json: bool,
@@ -162,38 +164,111 @@ impl Work {
     }
 }
 
-/// Forward (two transforms per row), or forward and backward (four), by realfft alone on all
-/// threads: what one gets from the library without lanes.
-fn realfft_rows(length: usize, rows: &mut [f32], transforms: usize) {
-    use rayon::prelude::*;
-    let mut planner = RealFftPlanner::<f32>::new();
-    let (forward, inverse) = (
-        planner.plan_fft_forward(length),
-        planner.plan_fft_inverse(length),
-    );
-    let h = vec![Complex::new(1.0 / length as f32, 0.0); length / 2 + 1];
-    rows.par_chunks_mut(length).with_min_len(8).for_each_init(
-        || {
-            (
-                forward.make_output_vec(),
-                forward.make_scratch_vec(),
-                inverse.make_scratch_vec(),
-                vec![0.0; length],
-            )
-        },
-        |(bins, scratch, inverse_scratch, input), row| {
-            for _ in 0..transforms / 2 {
-                input.copy_from_slice(row);
-                forward
-                    .process_with_scratch(input, bins, scratch)
-                    .expect("lengths fit");
-                bins.iter_mut().zip(&h).for_each(|(x, h)| *x *= h);
-                inverse
-                    .process_with_scratch(bins, row, inverse_scratch)
-                    .expect("real ends");
-            }
-        },
-    );
+/// The same work by realfft alone, one row at a time on all threads: what one gets from the library
+/// without lanes.
+struct Plain {
+    forward: Arc<dyn RealToComplex<f32>>,
+    inverse: Arc<dyn ComplexToReal<f32>>,
+    h: Vec<Complex<f32>>,
+    kept: Vec<Complex<f32>>,
+    x: Vec<f32>,
+    y: Vec<f32>,
+    grad_x: Vec<f32>,
+}
+
+impl Plain {
+    fn new(length: usize, x: &[f32]) -> Self {
+        let mut planner = RealFftPlanner::<f32>::new();
+        let bins = length / 2 + 1;
+        Self {
+            forward: planner.plan_fft_forward(length),
+            inverse: planner.plan_fft_inverse(length),
+            h: vec![Complex::new(1.0 / length as f32, 0.0); bins],
+            kept: vec![Complex::new(0.0, 0.0); x.len() / length * bins],
+            x: x.to_vec(),
+            y: x.to_vec(),
+            grad_x: x.to_vec(),
+        }
+    }
+
+    /// `out = IRFFT(h RFFT(row))`; `between` sees the spectrum.
+    fn pass(
+        &self,
+        scratch: &mut (Vec<f32>, Vec<Complex<f32>>, Vec<Complex<f32>>),
+        row: &[f32],
+        out: &mut [f32],
+        between: impl FnOnce(&[Complex<f32>]),
+    ) {
+        let (input, bins, work) = scratch;
+        input.copy_from_slice(row);
+        self.forward
+            .process_with_scratch(input, bins, work)
+            .expect("lengths fit");
+        between(bins);
+        bins.iter_mut().zip(&self.h).for_each(|(x, h)| *x *= h);
+        self.inverse
+            .process_with_scratch(bins, out, work)
+            .expect("the ends are real");
+    }
+
+    fn scratch(&self) -> (Vec<f32>, Vec<Complex<f32>>, Vec<Complex<f32>>) {
+        let work = self
+            .forward
+            .get_scratch_len()
+            .max(self.inverse.get_scratch_len());
+        let zero = Complex::new(0.0, 0.0);
+        (
+            self.forward.make_input_vec(),
+            self.forward.make_output_vec(),
+            vec![zero; work],
+        )
+    }
+
+    fn run(&mut self, backward: bool) {
+        let (length, bins) = (self.forward.len(), self.h.len());
+        let (mut y, mut kept) = (std::mem::take(&mut self.y), std::mem::take(&mut self.kept));
+        y.par_chunks_mut(length)
+            .zip(kept.par_chunks_mut(bins))
+            .zip(self.x.par_chunks(length))
+            .with_min_len(8)
+            .for_each_init(
+                || self.scratch(),
+                |scratch, ((y, kept), x)| {
+                    self.pass(scratch, x, y, |bins| {
+                        if backward {
+                            kept.copy_from_slice(bins)
+                        }
+                    })
+                },
+            );
+        if backward {
+            let mut grad_x = std::mem::take(&mut self.grad_x);
+            let sums = grad_x
+                .par_chunks_mut(length)
+                .zip(kept.par_chunks(bins))
+                .zip(y.par_chunks(length))
+                .with_min_len(8)
+                .fold(
+                    || (self.scratch(), vec![Complex::new(0.0, 0.0); bins]),
+                    |(mut scratch, mut sums), ((grad_x, kept), g)| {
+                        self.pass(&mut scratch, g, grad_x, |bins| {
+                            for ((sum, x), g) in sums.iter_mut().zip(kept).zip(bins) {
+                                *sum += x.conj() * g;
+                            }
+                        });
+                        (scratch, sums)
+                    },
+                )
+                .map(|(_, sums)| sums)
+                .reduce_with(|mut a, b| {
+                    a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+                    a
+                });
+            std::hint::black_box(sums);
+            self.grad_x = grad_x;
+        }
+        (self.y, self.kept) = (y, kept);
+    }
 }
 
 /// `rows x length` times `length x length`, as often as the layer needs: once forward, and twice more
@@ -286,7 +361,7 @@ impl Report<'_> {
         }
         let layout = HalfSpectrum::new(length).expect("valid");
         let mut work = Work::new(CirculantPlan::new_1d(&layout), rows, 1);
-        let mut plain = work.x.clone();
+        let mut plain = Plain::new(length, &work.x);
         let matrix = if length <= 2048 {
             noise(length * length, 0.1)
         } else {
@@ -306,9 +381,7 @@ impl Report<'_> {
             }
         })];
         if !self.options.json {
-            versions.push(Box::new(|| {
-                realfft_rows(length, &mut plain, if backward { 4 } else { 2 })
-            }));
+            versions.push(Box::new(|| plain.run(backward)));
             if !matrix.is_empty() {
                 let products = if backward { 3 } else { 1 };
                 let threads = self.options.threads;

@@ -79,8 +79,8 @@ impl Case {
         let batch = x.len() / (self.inputs * n);
         let mut y = Vec::new();
         for image in 0..batch {
-            for o in 0..self.outputs {
-                let mut sum = vec![bias[o]; n];
+            for (o, &bias) in bias.iter().enumerate() {
+                let mut sum = vec![bias; n];
                 for c in 0..self.inputs {
                     let x = &x[(image * self.inputs + c) * n..][..n];
                     let w = self.filter(coordinates, c, o);

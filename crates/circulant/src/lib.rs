@@ -39,3 +39,8 @@ pub use error::LayerError;
 pub fn cpu() -> burn::tensor::Device {
     burn::tensor::Device::flex()
 }
+
+/// The README's examples are tests too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeExamples;

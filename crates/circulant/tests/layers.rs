@@ -85,6 +85,52 @@ fn initial_layers_keep_the_variance() {
     }
 }
 
+/// Power iteration on the explicit matrix `[in, out]`, in f64: never above the norm, and close to
+/// it after many steps.
+fn power_norm(matrix: Tensor<2>) -> f64 {
+    let [rows, columns] = matrix.dims();
+    let matrix = host(matrix);
+    let mut x = vec![1.0; columns];
+    x[0] = 2.0;
+    let mut norm = 0.0;
+    for _ in 0..20_000 {
+        let length = x.iter().map(|x| x * x).sum::<f64>().sqrt();
+        x.iter_mut().for_each(|x| *x /= length);
+        let y: Vec<f64> = matrix
+            .chunks(columns)
+            .map(|row| row.iter().zip(&x).map(|(a, b)| a * b).sum())
+            .collect();
+        norm = y.iter().map(|y| y * y).sum::<f64>().sqrt();
+        x = (0..columns)
+            .map(|j| (0..rows).map(|i| matrix[i * columns + j] * y[i]).sum())
+            .collect();
+    }
+    norm
+}
+
+#[test]
+fn norms_of_image_layers_are_those_of_their_matrices() {
+    /// The matrix is rounded to f32, and the iteration has not quite ended.
+    const TOLERANCE: f64 = 1e-4;
+    let device = Device::flex();
+    for (channels, grid) in [([1, 1], [3, 4]), ([2, 3], [4, 3]), ([3, 1], [2, 2])] {
+        let spectral = SpectralBccb2dConfig::new(channels, grid)
+            .with_seed(3)
+            .init(&device);
+        let spatial = Bccb2dConfig::new(channels, grid).with_seed(3).init(&device);
+        for (norm, matrix) in [
+            (spectral.operator_norm(), spectral.dense_matrix()),
+            (spatial.operator_norm(), spatial.dense_matrix()),
+        ] {
+            let expected = power_norm(matrix);
+            assert!(
+                (norm - expected).abs() < TOLERANCE * norm,
+                "{norm} {expected}"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
     let layer = |seed| {
