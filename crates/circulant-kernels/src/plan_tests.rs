@@ -322,6 +322,10 @@ fn gradients_where_blocks_have_gaps() {
             Case::signal(&layout).check(&plan, 17, 2, true);
         }
     }
+    // Long enough for the product with the filter to be taken in place.
+    let layout = HalfSpectrum::new(2048).expect("valid");
+    let plan = CirculantPlan::<f64>::new_1d(&layout);
+    Case::signal(&layout).check(&plan, 9, 1, true);
     let layout = HalfPlane::new(16, 16).expect("valid");
     for (inputs, outputs) in [(1, 1), (2, 3)] {
         for plan in plans_2d::<f64>(&layout, inputs, outputs) {
