@@ -2,8 +2,8 @@
 //! `C[i][n] = sum_k A[i][k] B[k][n]`.
 //!
 //! Columns `n` lie in the lanes, `A` is broadcast, and six rows of `C` stay in twelve registers, so
-//! the loop over `k` is 24 fused multiply-adds for two loads and twelve broadcasts. (Four rows wait
-//! for the multiply-adds' latency: 63 GFLOP/s per core at 64 x 64 instead of 80.) `A` is
+//! the loop over `k` is 24 fused multiply-adds for two loads and twelve broadcasts. With four rows, eight
+//! sums of two chained multiply-adds each would only just cover the latency. `A` is
 //! stored by columns, so that its broadcasts are constant offsets from one pointer. Written by hand because the matrices
 //! are small (channels x channels for one frequency) and come as separate Re and Im planes; a
 //! general GEMM would pack each of them again.
