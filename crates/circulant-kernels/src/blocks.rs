@@ -7,7 +7,7 @@
 //! consecutive `r` are transformed together. A missing last image is a row of zeros.
 //!
 //! `unsafe`: blocks write disjoint rows of one output slice from several threads. Each row
-//! belongs to one lane of one block, and the slices' lengths are checked in `plan.rs`.
+//! belongs to one lane of one block, and the slices' lengths are checked in `plan/`.
 
 use std::ops::Range;
 

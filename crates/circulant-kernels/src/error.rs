@@ -58,6 +58,22 @@ pub enum KernelError {
         /// Those of the spectrum.
         got: (usize, usize, usize),
     },
+    /// The jitter of a covariance is negative or infinite.
+    #[error("the jitter must be finite and at least 0, got {got}; 1e-6 is a usual choice")]
+    Jitter {
+        /// The requested jitter.
+        got: f64,
+    },
+    /// A label is not a class.
+    #[error("label {label} of row {row}: expected a class in 0..{classes}")]
+    Label {
+        /// The row of the label.
+        row: usize,
+        /// The label found.
+        label: i64,
+        /// The number of classes.
+        classes: usize,
+    },
     /// A matrix holds a value that is not finite.
     #[error("{what} holds a value that is not finite (NaN or infinity)")]
     NotFinite {

@@ -7,19 +7,30 @@
 //!
 //! Most users want the crate `circulant`, which wraps this one in Burn layers.
 
+mod adam;
 mod bins;
 mod blocks;
 mod butterfly;
+mod chunks;
+mod cross_entropy;
+mod element_kernels;
+mod elementary;
+mod elementwise;
+mod ensemble;
 mod error;
 mod filters;
+mod gather;
+mod gaussian;
 mod half_plane;
 mod half_spectrum;
 mod kernels;
 mod lane_fft;
 mod mixing;
+mod noise;
 mod norms;
 #[cfg(test)]
 mod oracle;
+mod philox;
 mod plan;
 #[cfg(test)]
 mod plan_tests;
@@ -30,12 +41,20 @@ mod scratch;
 mod simd;
 mod single;
 
+pub use adam::{AdamSettings, adam_step};
 pub use bins::Bin;
+pub use cross_entropy::cross_entropy;
+pub use elementwise::{bias_tanh, column_sums, tanh_backward, tanh_into};
+pub use ensemble::ensemble_statistics;
 pub use error::KernelError;
 pub use filters::FilterTransform;
+pub use gather::gather_rows;
+pub use gaussian::{KlGradients, LowRank, SampleGradients};
 pub use half_plane::HalfPlane;
 pub use half_spectrum::HalfSpectrum;
+pub use noise::standard_normal;
 pub use norms::{operator_norm_1d, operator_norm_2d};
 pub use num_complex::Complex;
+pub use philox::{NoiseKey, uniform_u64};
 pub use plan::{Activation, CirculantPlan, Filters, Gradients, KeptSpectrum};
 pub use real::Real;

@@ -2,12 +2,17 @@
 
 use realfft::FftNum;
 
+use crate::element_kernels::ElementKernels;
+use crate::elementary::Elementary;
 use crate::kernels::Kernels;
+use crate::noise::Normal;
 use crate::scratch::Pool;
 use crate::simd::{Lanes, RealSimd, Vector};
 
 /// `f32` or `f64`.
-pub trait Real: FftNum + num_traits::Float + RealSimd + Kernels {
+pub trait Real:
+    FftNum + num_traits::Float + RealSimd + Kernels + ElementKernels + Elementary + Normal
+{
     /// Rounds an `f64` (a twiddle factor, a scale) to this type.
     fn of(value: f64) -> Self;
 
@@ -24,10 +29,12 @@ pub trait Real: FftNum + num_traits::Float + RealSimd + Kernels {
 }
 
 impl Real for f32 {
+    #[inline(always)]
     fn of(value: f64) -> Self {
         value as f32
     }
 
+    #[inline(always)]
     fn wide(self) -> f64 {
         f64::from(self)
     }
@@ -48,7 +55,8 @@ impl Real for f32 {
         const DENOMINATOR: [f32; 4] = [1.198_258_4e-6, 1.185_347e-4, 2.268_434_6e-3, 4.893_525e-3];
         const SATURATED: f32 = 7.905_311;
 
-        let x = lanes.max(V::splat(-SATURATED)).min(V::splat(SATURATED));
+        // The bounds come first: where one operand is NaN, the second is taken, so NaN stays.
+        let x = V::splat(SATURATED).min(V::splat(-SATURATED).max(lanes));
         let square = x.mul(x);
         let horner = |coefficients: &[f32]| {
             let mut sum = V::splat(coefficients[0]);
@@ -68,10 +76,12 @@ impl Real for f32 {
 }
 
 impl Real for f64 {
+    #[inline(always)]
     fn of(value: f64) -> Self {
         value
     }
 
+    #[inline(always)]
     fn wide(self) -> f64 {
         self
     }

@@ -5,7 +5,7 @@
 //! output `IFFT(h Z)`, input gradient `IFFT(conj(h) W)`, and the gradient of the bins comes from
 //! `A_f = sum over pairs of conj(Z_f) W_f` at all frequencies `f` of the full plane.
 //!
-//! `unsafe`: see `blocks.rs` and `lane_fft.rs`, whose pointers meet here.
+//! `unsafe`: see `blocks.rs` and `lane_fft/`, whose pointers meet here.
 
 use std::ptr::null_mut;
 

@@ -24,6 +24,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod bayes;
 mod error;
 pub mod functions;
 pub mod models;

@@ -123,6 +123,28 @@ pub fn load<M: Module>(module: &mut M, path: impl AsRef<Path>) -> Result<(), Rec
         path: path.into(),
         source,
     })?;
+    load_bytes(module, bytes, path)
+}
+
+/// The record of `module` in memory.
+pub(crate) fn to_bytes<M: Module>(module: &M) -> Result<Vec<u8>, RecordError> {
+    let failed = |error: &dyn std::fmt::Display| RecordError::Write {
+        path: "(memory)".into(),
+        message: error.to_string(),
+    };
+    let mut store = SafetensorsStore::from_bytes(None).skip_enum_variants(true);
+    module
+        .save_into(&mut store)
+        .map_err(|error| failed(&error))?;
+    store.get_bytes().map_err(|error| failed(&error))
+}
+
+/// [`load`] of the content of `path`.
+pub(crate) fn load_bytes<M: Module>(
+    module: &mut M,
+    bytes: Vec<u8>,
+    path: &Path,
+) -> Result<(), RecordError> {
     let length = bytes.len();
     let malformed = |message: String| RecordError::Malformed {
         path: path.into(),

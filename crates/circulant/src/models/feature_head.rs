@@ -11,6 +11,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::initial::{Seeds, linear};
 use crate::LayerError;
+use crate::functions::tanh;
 use crate::nn::{SpectralCirculant1d, SpectralCirculant1dConfig};
 
 /// Configuration of a [`FeatureHead`].
@@ -99,7 +100,7 @@ impl FeatureHead {
     /// - output: `[batch, classes]`
     pub fn forward(&self, features: Tensor<2>) -> Tensor<2> {
         let hidden = match &self.hidden {
-            FeatureLayer::Dense(layer) => layer.forward(features).tanh(),
+            FeatureLayer::Dense(layer) => tanh(layer.forward(features)),
             FeatureLayer::Spectral(layer) => layer.forward_tanh(features),
         };
         self.output.forward(hidden)

@@ -3,7 +3,7 @@
 
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{Linear, PaddingConfig2d};
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 
 use crate::nn::{InitialNumbers, parameter};
 
@@ -29,6 +29,22 @@ pub(super) fn linear(d_in: usize, d_out: usize, seed: u64, device: &Device) -> L
     Linear {
         weight,
         bias: Some(bias),
+    }
+}
+
+/// One read-out per member: `features: [members, batch, d_in]` to `[members, batch, d_out]`.
+pub(super) fn linear_of_members<'a>(
+    layers: impl Iterator<Item = &'a Linear> + Clone,
+    features: Tensor<3>,
+) -> Tensor<3> {
+    let weights = layers.clone().map(|layer| layer.weight.val()).collect();
+    let logits = features.matmul(Tensor::stack(weights, 0));
+    let biases: Option<Vec<Tensor<1>>> = layers
+        .map(|layer| layer.bias.as_ref().map(|bias| bias.val()))
+        .collect();
+    match biases {
+        None => logits,
+        Some(biases) => logits + Tensor::stack::<2>(biases, 0).unsqueeze_dim::<3>(1),
     }
 }
 

@@ -12,8 +12,11 @@ use burn::module::Module;
 use burn::nn::Linear;
 use burn::nn::conv::Conv2d;
 use burn::tensor::{Device, Tensor};
+use circulant_kernels::Activation;
 
-use super::initial::{Seeds, linear, same_convolution};
+use super::initial::{Seeds, linear, linear_of_members, same_convolution};
+use crate::bayes::{BayesianConfig, Classifier, Site};
+use crate::functions::tanh;
 use crate::nn::{
     Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, SpectralBccb2d, SpectralBccb2dConfig,
     SpectralCirculant1d, SpectralCirculant1dConfig,
@@ -134,9 +137,67 @@ impl MnistModel {
             HiddenLayer::SpatialCirculant(layer) => layer.forward_tanh(rows(images)),
             HiddenLayer::SpectralBccb(layer) => rows(layer.forward_tanh(images)),
             HiddenLayer::SpatialBccb(layer) => rows(layer.forward_tanh(images)),
-            HiddenLayer::Convolution(layer) => rows(layer.forward(images).tanh()),
-            HiddenLayer::Dense(layer) => layer.forward(rows(images)).tanh(),
+            HiddenLayer::Convolution(layer) => rows(tanh(layer.forward(images))),
+            HiddenLayer::Dense(layer) => tanh(layer.forward(rows(images))),
         };
         self.output.forward(features)
+    }
+}
+
+impl MnistModel {
+    /// Posterior and prior of the hidden layer's coordinates, if it is spectral: the paper's choice, to be given to
+    /// [`BayesianConfig::with_site`] for `"hidden.coordinates"`.
+    pub fn hidden_site(&self) -> Option<Site> {
+        let layout = match &self.hidden {
+            HiddenLayer::SpectralCirculant(layer) => layer.spectrum_layout(),
+            HiddenLayer::SpectralBccb(layer) => layer.spectrum_layout(),
+            _ => return None,
+        };
+        Some(Site::default_spectral(&layout))
+    }
+
+    /// The Bayesian model of the paper: a low-rank posterior with the spectral prior where the hidden layer is spectral,
+    /// mean-field with a standard normal prior everywhere else.
+    pub fn bayesian_config(&self) -> BayesianConfig {
+        let config = BayesianConfig::new();
+        match self.hidden_site() {
+            Some(site) => config.with_site("hidden.coordinates", site),
+            None => config,
+        }
+    }
+}
+
+impl Classifier<4> for MnistModel {
+    fn logits(&self, images: Tensor<4>) -> Tensor<2> {
+        self.forward(images)
+    }
+
+    fn logits_of_members(members: &[Self], images: Tensor<4>) -> Tensor<3> {
+        /// The hidden layers, if all of them are of this kind.
+        macro_rules! layers {
+            ($kind:ident) => {
+                members
+                    .iter()
+                    .map(|member| match &member.hidden {
+                        HiddenLayer::$kind(layer) => Some(layer),
+                        _ => None,
+                    })
+                    .collect::<Option<Vec<_>>>()
+            };
+        }
+        let rows = |images: Tensor<4>| images.flatten::<2>(1, 3);
+        let features = if let Some(layers) = layers!(SpectralCirculant) {
+            SpectralCirculant1d::forward_members(&layers, rows(images), Activation::Tanh)
+        } else if let Some(layers) = layers!(SpatialCirculant) {
+            Circulant1d::forward_members(&layers, rows(images), Activation::Tanh)
+        } else if let Some(layers) = layers!(SpectralBccb) {
+            SpectralBccb2d::forward_members(&layers, images, Activation::Tanh).flatten(2, 4)
+        } else if let Some(layers) = layers!(SpatialBccb) {
+            Bccb2d::forward_members(&layers, images, Activation::Tanh).flatten(2, 4)
+        } else {
+            let logits = members.iter().map(|member| member.forward(images.clone()));
+            return Tensor::stack(logits.collect(), 0);
+        };
+        linear_of_members(members.iter().map(|member| &member.output), features)
     }
 }

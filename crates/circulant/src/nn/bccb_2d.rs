@@ -12,9 +12,9 @@ use burn::tensor::{Device, Tensor};
 use circulant_kernels::{Activation, Complex};
 
 use super::image_map::ImageMap;
-use super::{InitialNumbers, parameter, to_host};
+use super::{InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
-use crate::functions::{bccb_2d, coordinates_of_filter_2d};
+use crate::functions::{bccb_2d, bccb_2d_filters, coordinates_of_filter_2d};
 
 /// Configuration of a [`Bccb2d`] layer.
 #[derive(Config, Debug)]
@@ -109,6 +109,31 @@ impl Bccb2d {
             self.bias.as_ref().map(Param::val),
             &operator,
         )
+    }
+
+    /// Several layers that differ in their numbers only (posterior samples) on the same input, which is transformed
+    /// once.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[batch, C_in, H, W]`
+    /// - output: `[members, batch, C_out, H, W]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are no members, or if `input` does not fit them.
+    pub fn forward_members(
+        members: &[&Self],
+        input: Tensor<4>,
+        activation: Activation,
+    ) -> Tensor<5> {
+        let first = members.first().expect("at least one member");
+        let operator = first.map.operator().with_activation(activation);
+        let coordinates = stacked(members, |member| {
+            coordinates_of_filter_2d(member.filter.val(), &operator)
+        });
+        let bias = stacked_bias(members, |member| member.bias.as_ref());
+        bccb_2d_filters(input, coordinates, bias, &operator)
     }
 
     /// The number of channels, `[C_in, C_out]`.

@@ -13,7 +13,7 @@ use burn::tensor::{Device, Tensor};
 use circulant_kernels::{Activation, Complex};
 
 use super::signal_map::{SignalMap, bias_name};
-use super::{BiasKind, InitialNumbers, parameter, to_host};
+use super::{BiasKind, InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
 use crate::functions::coordinates_of_filter_1d;
 
@@ -107,6 +107,32 @@ impl Circulant1d {
             self.bias.as_ref().map(Param::val),
             activation,
         )
+    }
+
+    /// Several layers that differ in their numbers only (posterior samples) on the same input, which is transformed
+    /// once.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[batch, d_in]`
+    /// - output: `[members, batch, d_out]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are no members, or if the last axis of `input` is not `d_in`.
+    pub fn forward_members(
+        members: &[&Self],
+        input: Tensor<2>,
+        activation: Activation,
+    ) -> Tensor<3> {
+        let first = members.first().expect("at least one member");
+        let coordinates = stacked(members, |member| {
+            coordinates_of_filter_1d(member.filter.val(), member.map.operator())
+        });
+        let bias = stacked_bias(members, |member| member.bias.as_ref());
+        first
+            .map
+            .apply_members(input, coordinates, bias, activation)
     }
 
     /// The size of the input.

@@ -36,6 +36,26 @@ pub(crate) fn parameter<const D: usize>(
     Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), device))
 }
 
+/// One tensor per layer as one tensor with the layers as first dimension; `D_OUT` is `D + 1`.
+fn stacked<L, const D: usize, const D_OUT: usize>(
+    members: &[&L],
+    part: impl Fn(&L) -> Tensor<D>,
+) -> Tensor<D_OUT> {
+    Tensor::stack(members.iter().map(|member| part(member)).collect(), 0)
+}
+
+/// The biases of layers, which all have one or all have none.
+fn stacked_bias<L>(
+    members: &[&L],
+    bias: impl Fn(&L) -> Option<&Param<Tensor<1>>>,
+) -> Option<Tensor<2>> {
+    let biases: Option<Vec<Tensor<1>>> = members
+        .iter()
+        .map(|member| bias(member).map(Param::val))
+        .collect();
+    biases.map(|biases| Tensor::stack(biases, 0))
+}
+
 /// The numbers of a tensor in f64, on the host.
 pub(crate) fn to_host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor

@@ -6,7 +6,7 @@ use circulant_kernels::{Activation, Complex, HalfSpectrum, operator_norm_1d};
 
 use super::BiasKind;
 use crate::LayerError;
-use crate::functions::circulant_1d;
+use crate::functions::{circulant_1d, circulant_1d_filters};
 use crate::ops::{Layout, Operator};
 
 #[derive(Debug, Clone)]
@@ -52,18 +52,48 @@ impl SignalMap {
         bias: Option<Tensor<1>>,
         activation: Activation,
     ) -> Tensor<D> {
-        let dims = x.dims();
+        self.check_input(x.dims().as_slice());
+        let operator = self.operator.with_activation(activation);
+        let bias = bias.map(|bias| self.padded_bias(bias));
+        self.cropped(circulant_1d(self.padded(x), coordinates, bias, &operator))
+    }
+
+    /// [`Self::apply`] with several filters: `coordinates: [members, d_eff]`, `bias: [members, 1]` or `[members, d_out]`, output
+    /// `[members, batch, d_out]`.
+    pub(super) fn apply_members(
+        &self,
+        x: Tensor<2>,
+        coordinates: Tensor<2>,
+        bias: Option<Tensor<2>>,
+        activation: Activation,
+    ) -> Tensor<3> {
+        self.check_input(x.dims().as_slice());
+        let operator = self.operator.with_activation(activation);
+        let bias = bias.map(|bias| self.padded_bias(bias));
+        self.cropped(circulant_1d_filters(
+            self.padded(x),
+            coordinates,
+            bias,
+            &operator,
+        ))
+    }
+
+    fn check_input(&self, dims: &[usize]) {
         assert!(
             dims.last() == Some(&self.d_in),
             "input must be [..., {}], got {dims:?}",
             self.d_in
         );
-        let bias = bias.map(|bias| match bias.dims()[0] {
+    }
+
+    fn padded_bias<const D: usize>(&self, bias: Tensor<D>) -> Tensor<D> {
+        match bias.dims()[D - 1] {
             1 => bias,
             _ => self.padded(bias),
-        });
-        let operator = self.operator.with_activation(activation);
-        let y = circulant_1d(self.padded(x), coordinates, bias, &operator);
+        }
+    }
+
+    fn cropped<const D: usize>(&self, y: Tensor<D>) -> Tensor<D> {
         if self.d_out == self.length() {
             y
         } else {

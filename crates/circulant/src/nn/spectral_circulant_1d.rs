@@ -18,7 +18,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use circulant_kernels::{Activation, Bin, Complex};
 
 use super::signal_map::{SignalMap, bias_name};
-use super::{BiasKind, InitialNumbers, parameter, to_host};
+use super::{BiasKind, InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
 
 /// Configuration of a [`SpectralCirculant1d`] layer.
@@ -132,6 +132,35 @@ impl SpectralCirculant1d {
             self.bias.as_ref().map(Param::val),
             activation,
         )
+    }
+
+    /// Several layers that differ in their numbers only (posterior samples) on the same input, which is transformed
+    /// once.
+    ///
+    /// # Shapes
+    ///
+    /// - input: `[batch, d_in]`
+    /// - output: `[members, batch, d_out]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if there are no members, or if the last axis of `input` is not `d_in`.
+    pub fn forward_members(
+        members: &[&Self],
+        input: Tensor<2>,
+        activation: Activation,
+    ) -> Tensor<3> {
+        let first = members.first().expect("at least one member");
+        let coordinates = stacked(members, |member| member.coordinates.val());
+        let bias = stacked_bias(members, |member| member.bias.as_ref());
+        first
+            .map
+            .apply_members(input, coordinates, bias, activation)
+    }
+
+    /// What a prior over the coordinates has to know.
+    pub fn spectrum_layout(&self) -> crate::ops::Layout {
+        self.map.operator().layout().clone()
     }
 
     /// The size of the input.

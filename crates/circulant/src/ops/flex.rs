@@ -24,7 +24,7 @@ pub enum FlexKept {
 }
 
 /// A number type of the native kernel.
-trait Native: Planned + Pooled {
+pub(super) trait Native: Planned + Pooled {
     fn wrap(kept: KeptSpectrum<Self>) -> FlexKept;
     fn unwrap(kept: &FlexKept) -> Option<&KeptSpectrum<Self>>;
 }
@@ -68,12 +68,14 @@ macro_rules! with_native {
     };
 }
 
+pub(super) use with_native;
+
 /// Shapes inside a forward pass panic, as everywhere in Burn; the kernel's message names both sizes.
-fn valid<R>(result: Result<R, KernelError>) -> R {
+pub(super) fn valid<R>(result: Result<R, KernelError>) -> R {
     result.unwrap_or_else(|error| panic!("circulant operator: {error}"))
 }
 
-fn numbers<'a, T: Native>(tensor: &'a FlexTensor, what: &str) -> &'a [T] {
+pub(super) fn numbers<'a, T: Native>(tensor: &'a FlexTensor, what: &str) -> &'a [T] {
     assert!(
         tensor.dtype() == T::dtype(),
         "circulant operator: {what} is {:?} but x is {:?}; cast one of them",

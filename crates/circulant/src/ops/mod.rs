@@ -22,6 +22,7 @@ pub mod composed;
 mod cube;
 #[cfg(feature = "flex")]
 mod flex;
+pub mod fused;
 mod operator;
 
 use burn::backend::tensor::FloatTensor;

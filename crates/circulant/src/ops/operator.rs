@@ -171,7 +171,7 @@ impl Operator {
         }))
     }
 
-    fn of(layout: Layout) -> Self {
+    pub(crate) fn of(layout: Layout) -> Self {
         static KNOWN: OnceLock<Mutex<HashMap<Key, Arc<Description>>>> = OnceLock::new();
         let mut known = KNOWN
             .get_or_init(Mutex::default)

@@ -1,0 +1,219 @@
+//! One step of Adam in one pass, as `burn-optim` 0.22.1 takes it, without weight decay and AMSGrad.
+//!
+//! With `c1 = 1 - beta_1^t`, `c2 = sqrt(1 - beta_2^t)`, in Burn's order of operations:
+//! `m = beta_1 m + (1 - beta_1) g`, `v = beta_2 v + (1 - beta_2) g^2`,
+//! `parameter -= learning_rate * ((c2/c1) m / (sqrt(v) + epsilon c2))`. The epsilon is that of the
+//! usual form, beside `sqrt(v)/c2`. All slices have the same length; moments begin with zeros.
+
+use crate::chunks::{CHUNK, best_isa, run_all};
+use crate::error::{KernelError, expect_len};
+use crate::real::Real;
+use crate::simd::{Kernel, Vector};
+
+/// The settings of a step. The types are Burn's, so that its rounding is met.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdamSettings {
+    /// The learning rate.
+    pub learning_rate: f64,
+    /// The decay of the first moment; Burn's default is 0.9.
+    pub beta_1: f32,
+    /// The decay of the second moment; Burn's default is 0.999.
+    pub beta_2: f32,
+    /// Keeps the divisor away from zero; Burn's default is 1e-5.
+    pub epsilon: f32,
+    /// The number of this step, from 1.
+    pub time: usize,
+}
+
+/// Updates the parameter and both moments from the gradient.
+pub fn adam_step<T: Real>(
+    parameter: &mut [T],
+    gradient: &[T],
+    moment_1: &mut [T],
+    moment_2: &mut [T],
+    settings: AdamSettings,
+) -> Result<(), KernelError> {
+    expect_len("gradient", gradient.len(), parameter.len())?;
+    expect_len("moment_1", moment_1.len(), parameter.len())?;
+    expect_len("moment_2", moment_2.len(), parameter.len())?;
+    if settings.time == 0 {
+        return Err(KernelError::ZeroSize {
+            what: "the number of an Adam step",
+        });
+    }
+    let factors = Factors::new(settings);
+    let moments = moment_1.chunks_mut(CHUNK).zip(moment_2.chunks_mut(CHUNK));
+    let values = parameter.chunks_mut(CHUNK).zip(gradient.chunks(CHUNK));
+    let jobs = values
+        .zip(moments)
+        .map(|((parameter, gradient), (moment_1, moment_2))| AdamChunk {
+            parameter,
+            gradient,
+            moment_1,
+            moment_2,
+            factors,
+        });
+    run_all(gradient.len(), jobs, |job| T::adam_chunk(best_isa(), job));
+    Ok(())
+}
+
+/// What a step multiplies with.
+#[derive(Debug, Clone, Copy)]
+struct Factors<T> {
+    beta_1: T,
+    beta_2: T,
+    rest_1: T,
+    rest_2: T,
+    combined: T,
+    epsilon: T,
+    learning_rate: T,
+}
+
+impl<T: Real> Factors<T> {
+    /// In f32 whatever the number type, as Burn does.
+    fn new(settings: AdamSettings) -> Self {
+        let AdamSettings { beta_1, beta_2, .. } = settings;
+        let time = i32::try_from(settings.time).unwrap_or(i32::MAX);
+        let correction_2 = (1.0 - beta_2.powi(time)).sqrt();
+        let combined = correction_2 / (1.0 - beta_1.powi(time));
+        let of = |value: f32| T::of(f64::from(value));
+        Self {
+            beta_1: of(beta_1),
+            beta_2: of(beta_2),
+            rest_1: of(1.0 - beta_1),
+            rest_2: of(1.0 - beta_2),
+            combined: of(combined),
+            epsilon: of(settings.epsilon * correction_2),
+            learning_rate: T::of(settings.learning_rate),
+        }
+    }
+}
+
+/// One chunk of a step.
+pub struct AdamChunk<'a, T> {
+    parameter: &'a mut [T],
+    gradient: &'a [T],
+    moment_1: &'a mut [T],
+    moment_2: &'a mut [T],
+    factors: Factors<T>,
+}
+
+impl<T: Real> Kernel<T> for AdamChunk<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Vector<Scalar = T>>(self) {
+        let f = self.factors;
+        let moments = self.moment_1.iter_mut().zip(self.moment_2);
+        let values = self.parameter.iter_mut().zip(self.gradient);
+        for ((parameter, &g), (m, v)) in values.zip(moments) {
+            *m = *m * f.beta_1 + g * f.rest_1;
+            *v = *v * f.beta_2 + (g * g) * f.rest_2;
+            let step = *m * f.combined / (v.root() + f.epsilon);
+            *parameter = *parameter - step * f.learning_rate;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::standard_normal;
+    use crate::philox::NoiseKey;
+
+    fn settings(time: usize) -> AdamSettings {
+        AdamSettings {
+            learning_rate: 1e-2,
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: 1e-5,
+            time,
+        }
+    }
+
+    /// `AdaptiveMomentum::transform` and `Adam::step`, tensor operation by tensor operation.
+    fn transcription(
+        parameter: &mut [f32],
+        gradient: &[f32],
+        state: &mut Option<(usize, Vec<f32>, Vec<f32>)>,
+        settings: AdamSettings,
+    ) {
+        let zip = |a: &[f32], b: &[f32], f: fn(f32, f32) -> f32| -> Vec<f32> {
+            a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect()
+        };
+        let times = |a: &[f32], s: f32| -> Vec<f32> { a.iter().map(|a| a * s).collect() };
+        let AdamSettings { beta_1, beta_2, .. } = settings;
+        let scaled = times(gradient, 1.0 - beta_1);
+        let squared = times(&zip(gradient, gradient, |a, b| a * b), 1.0 - beta_2);
+        let (time, moment_1, moment_2) = match state.take() {
+            Some((time, moment_1, moment_2)) => (
+                time + 1,
+                zip(&times(&moment_1, beta_1), &scaled, |a, b| a + b),
+                zip(&times(&moment_2, beta_2), &squared, |a, b| a + b),
+            ),
+            None => (1, scaled, squared),
+        };
+        let correction = (1.0 - beta_2.powi(time as i32)).sqrt();
+        let combined = correction / (1.0 - beta_1.powi(time as i32));
+        let divisor: Vec<f32> = moment_2
+            .iter()
+            .map(|v| v.sqrt() + settings.epsilon * correction)
+            .collect();
+        let delta = times(
+            &zip(&times(&moment_1, combined), &divisor, |a, b| a / b),
+            settings.learning_rate as f32,
+        );
+        parameter.copy_from_slice(&zip(parameter, &delta, |a, b| a - b));
+        *state = Some((time, moment_1, moment_2));
+    }
+
+    #[test]
+    fn a_run_is_bit_for_bit_that_of_the_transcription() {
+        for len in [1, 13, CHUNK + 1, 5 * CHUNK + 3] {
+            let mut ours = vec![0.25f32; len];
+            let mut theirs = ours.clone();
+            let (mut moment_1, mut moment_2) = (vec![0.0; len], vec![0.0; len]);
+            let mut state = None;
+            let mut gradient = vec![0.0; len];
+            for time in 1..=20 {
+                let stream = time as u64;
+                standard_normal(NoiseKey { seed: 5, stream }, &mut gradient);
+                let settings = settings(time);
+                adam_step(&mut ours, &gradient, &mut moment_1, &mut moment_2, settings).unwrap();
+                transcription(&mut theirs, &gradient, &mut state, settings);
+                assert_eq!(ours, theirs, "length {len}, step {time}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_step_is_about_the_learning_rate() {
+        let (mut parameter, mut moment_1, mut moment_2) = ([1.0f64], [0.0], [0.0]);
+        adam_step(
+            &mut parameter,
+            &[3.0],
+            &mut moment_1,
+            &mut moment_2,
+            settings(1),
+        )
+        .unwrap();
+        assert!((parameter[0] - 0.99).abs() < 1e-6);
+    }
+
+    #[test]
+    fn wrong_sizes_and_times_are_errors() {
+        let step = |p: usize, g, m, v, time| {
+            adam_step(
+                &mut vec![0.0f32; p],
+                &vec![0.0; g],
+                &mut vec![0.0; m],
+                &mut vec![0.0; v],
+                settings(time),
+            )
+        };
+        assert!(step(2, 2, 2, 2, 1).is_ok());
+        assert!(step(2, 3, 2, 2, 1).is_err());
+        assert!(step(2, 2, 3, 2, 1).is_err());
+        assert!(step(2, 2, 2, 3, 1).is_err());
+        assert!(step(2, 2, 2, 2, 0).is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! Rows of the Gaussian in blocks that stay in the near cache: the variances
+//! `D = exp(2 log_deviation) + jitter`, the prior's `1/tau^2` and `ln tau^2`, and sums in f64.
+//!
+//! Everything here is inlined into the kernels, where its loops become vector code.
+
+use std::ops::Range;
+
+use crate::real::Real;
+
+/// Rows of a block.
+pub(super) const BLOCK: usize = 128;
+/// Columns of `W` that are worked on together; rows of `W` are padded to a multiple of it.
+pub(super) const TILE: usize = 8;
+
+/// Consecutive rows of the Gaussian.
+#[derive(Clone, Copy)]
+pub struct Rows<'a, T> {
+    pub(super) mean: &'a [T],
+    /// `[rows, rank]`.
+    pub(super) factor: &'a [T],
+    pub(super) log_deviation: &'a [T],
+    pub(super) jitter: T,
+    /// `[padded rank]`, zero in the padding.
+    pub(super) scale: &'a [f64],
+    pub(super) rank: usize,
+}
+
+impl<'a, T: Real> Rows<'a, T> {
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.mean.len()
+    }
+
+    #[inline(always)]
+    pub(super) fn slice(&self, rows: Range<usize>) -> Self {
+        Self {
+            mean: &self.mean[rows.clone()],
+            factor: &self.factor[rows.start * self.rank..rows.end * self.rank],
+            log_deviation: &self.log_deviation[rows],
+            ..*self
+        }
+    }
+
+    /// The ranges of the blocks.
+    #[inline(always)]
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<T> {
+        let len = self.len();
+        (0..len)
+            .step_by(BLOCK)
+            .map(move |start| start..len.min(start + BLOCK))
+    }
+
+    /// Numbers of a padded row of `W`.
+    #[inline(always)]
+    pub(super) fn padded(&self) -> usize {
+        self.scale.len()
+    }
+}
+
+/// `D` and its parts in one block.
+pub(super) struct Variances<T> {
+    /// `exp(2 log_deviation)`.
+    pub(super) free: [T; BLOCK],
+    /// `D = free + jitter`.
+    pub(super) total: [T; BLOCK],
+}
+
+impl<T: Real> Variances<T> {
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        Self {
+            free: [T::zero(); BLOCK],
+            total: [T::one(); BLOCK],
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn read(&mut self, rows: &Rows<'_, T>) {
+        let slots = self.free.iter_mut().zip(&mut self.total);
+        for ((free, total), &l) in slots.zip(rows.log_deviation) {
+            *free = (l + l).exponential();
+            *total = *free + rows.jitter;
+        }
+    }
+
+    /// `ln D`, without a logarithm where there is no jitter.
+    #[inline(always)]
+    pub(super) fn logarithms(&self, rows: &Rows<'_, T>, out: &mut [T; BLOCK]) {
+        if rows.jitter == T::zero() {
+            for (out, &l) in out.iter_mut().zip(rows.log_deviation) {
+                *out = l + l;
+            }
+        } else {
+            for (out, total) in out[..rows.len()].iter_mut().zip(&self.total) {
+                *out = total.logarithm();
+            }
+        }
+    }
+
+    /// `dD/d(2 log_deviation) / D`, one where there is no jitter, even if `D` is zero by underflow.
+    #[inline(always)]
+    pub(super) fn free_share(&self, rows: &Rows<'_, T>, out: &mut [T; BLOCK]) {
+        if rows.jitter == T::zero() {
+            out.fill(T::one());
+            return;
+        }
+        let slots = out[..rows.len()].iter_mut().zip(&self.free);
+        for ((out, &free), &total) in slots.zip(&self.total) {
+            *out = free / total;
+        }
+    }
+}
+
+/// The prior variances `tau^2` of consecutive rows.
+#[derive(Clone, Copy)]
+pub enum Prior<'a, T> {
+    /// The same for all rows.
+    Same(T),
+    /// One per row.
+    Each(&'a [T]),
+}
+
+impl<'a, T: Real> Prior<'a, T> {
+    #[inline(always)]
+    pub(super) fn slice(&self, rows: Range<usize>) -> Self {
+        match self {
+            Self::Same(variance) => Self::Same(*variance),
+            Self::Each(variances) => Self::Each(&variances[rows]),
+        }
+    }
+}
+
+/// What the KL needs of the prior in one block.
+pub(super) struct PriorBlock<T> {
+    /// `1/tau^2`.
+    pub(super) inverse: [T; BLOCK],
+    /// `ln tau^2`.
+    pub(super) logarithm: [T; BLOCK],
+}
+
+impl<T: Real> PriorBlock<T> {
+    #[inline(always)]
+    pub(super) fn new(prior: Prior<'_, T>) -> Self {
+        let variance = match prior {
+            Prior::Same(variance) => variance,
+            Prior::Each(_) => T::one(),
+        };
+        Self {
+            inverse: [T::one() / variance; BLOCK],
+            logarithm: [T::of(variance.wide().ln()); BLOCK],
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn read(&mut self, prior: Prior<'_, T>) {
+        if let Prior::Each(variances) = prior {
+            let slots = self.inverse.iter_mut().zip(&mut self.logarithm);
+            for ((inverse, logarithm), &variance) in slots.zip(variances) {
+                *inverse = T::one() / variance;
+                *logarithm = variance.logarithm();
+            }
+        }
+    }
+}
+
+/// The sum in f64, in an order that depends on the length alone.
+#[inline(always)]
+pub(super) fn sum<T: Real>(terms: &[T]) -> f64 {
+    let (groups, rest) = terms.as_chunks::<TILE>();
+    let mut lanes = [0.0; TILE];
+    for group in groups {
+        for (lane, term) in lanes.iter_mut().zip(group) {
+            *lane += term.wide();
+        }
+    }
+    for (lane, term) in lanes.iter_mut().zip(rest) {
+        *lane += term.wide();
+    }
+    sum_lanes(lanes)
+}
+
+/// Halves first, as registers are added.
+#[inline(always)]
+pub(super) fn sum_lanes(lanes: [f64; TILE]) -> f64 {
+    let quarters = [0, 1, 2, 3].map(|i| lanes[i] + lanes[i + 4]);
+    (quarters[0] + quarters[2]) + (quarters[1] + quarters[3])
+}

@@ -1,0 +1,198 @@
+//! Complex transforms of any length or grid on lanes: position `p` of a block is a pair of vectors
+//! (Re, Im) whose lanes belong to different pairs of rows.
+//!
+//! The forward transform decimates in frequency, in place: a stage of radix `R` takes the elements
+//! `j + k*span`, `k = 0..R`, through a butterfly and twiddles, and leaves `R` independent transforms
+//! of length `span` behind. The result stays in that (digit-reversed) order; [`LanePlan::order`] tells
+//! which frequency stands where, and the inverse transform runs the stages backwards, so nothing
+//! is ever reordered. An image is the same with the stages of its height first: they span whole
+//! rows of `inner = W` elements that share their twiddles.
+//!
+//! The first forward stage reads row-major rows, and the last inverse stage writes them, through a
+//! small transposed tile, so rows and blocks are each touched once.
+//!
+//! With a length that is a power of two, the elements of a butterfly would all fall into the same
+//! cache set. So a block then has a gap after every `1 << shift` positions: position `p` stands in
+//! slot `p + (p >> shift)`.
+//!
+//! An axis with a prime factor above 13 goes lane by lane through rustfft, in natural order.
+//!
+//! `unsafe`: raw pointers to a block of `2*LANES*len` numbers and to rows of `len` numbers each,
+//! which the callers in `single.rs` and `mixing/` own. Stages index below `len` only, because a
+//! stage's `radix*span*blocks` is `len` by construction.
+
+mod plan;
+mod row_tiles;
+mod stages;
+
+pub use plan::LanePlan;
+pub(crate) use plan::is_smooth;
+pub use row_tiles::{LaneBias, RowPointers};
+
+use std::ops::Range;
+
+use crate::butterfly::Complexes;
+use crate::real::Real;
+use crate::simd::{Kernel, Vector};
+use plan::{Step, slot};
+use row_tiles::{finish_columns, first_stage, last_stage, line_of, load_columns};
+use stages::{along_axis, decimate, interleave};
+
+/// Rows -> spectrum of a block.
+pub struct ForwardBlock<'a, T> {
+    pub(crate) plan: &'a LanePlan<T>,
+    pub(crate) rows: &'a RowPointers<T>,
+    /// When there, the rows are gradients of `tanh` and these its values: `g*(1 - y^2)` is read.
+    pub(crate) tanh: Option<&'a RowPointers<T>>,
+    pub(crate) block: *mut T,
+}
+
+/// A spectrum times a filter.
+pub struct Product<T> {
+    pub(crate) spectrum: *const T,
+    /// One complex number per slot.
+    pub(crate) h: *const T,
+}
+
+/// Spectrum of a block -> rows, destroying the block.
+pub struct InverseBlock<'a, T> {
+    pub(crate) plan: &'a LanePlan<T>,
+    /// When there, the block is set to this product first.
+    pub(crate) product: Option<Product<T>>,
+    pub(crate) block: *mut T,
+    pub(crate) rows: &'a RowPointers<T>,
+    pub(crate) bias: LaneBias<'a, T>,
+    pub(crate) tanh: bool,
+}
+
+macro_rules! for_radix {
+    ($radix:expr, $function:ident::<V, _>($($argument:expr),*)) => {
+        match $radix {
+            2 => $function::<V, 2>($($argument),*),
+            3 => $function::<V, 3>($($argument),*),
+            4 => $function::<V, 4>($($argument),*),
+            5 => $function::<V, 5>($($argument),*),
+            7 => $function::<V, 7>($($argument),*),
+            8 => $function::<V, 8>($($argument),*),
+            11 => $function::<V, 11>($($argument),*),
+            13 => $function::<V, 13>($($argument),*),
+            16 => $function::<V, 16>($($argument),*),
+            other => unreachable!("radix {other} has no butterfly"),
+        }
+    };
+}
+
+impl<T: Real> Kernel<T> for ForwardBlock<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<Scalar = T>>(self) {
+        let plan = self.plan;
+        let (first, rest) = plan.first_and_rest();
+        // SAFETY: see the head of the file.
+        unsafe {
+            match first {
+                Some((radix, twiddles, stage)) => {
+                    for_radix!(radix, first_stage::<V, _>(&self, stage, twiddles));
+                }
+                None => {
+                    for column in (0..plan.len).step_by(line_of::<T>()) {
+                        let count = line_of::<T>().min(plan.len - column);
+                        let to = self.block.add(column * 2 * V::LANES);
+                        load_columns::<V>(&self, column, count, to);
+                    }
+                }
+            }
+            // Part by part: what the first stage has left independent stays in the near cache.
+            for part in plan.parts() {
+                for stage in rest {
+                    for at in part.clone().step_by(stage.block) {
+                        let block = self.block.add(slot(at, plan.shift) * 2 * V::LANES);
+                        match &stage.step {
+                            Step::Butterfly { radix, twiddles } => {
+                                for_radix!(
+                                    *radix,
+                                    decimate::<V, _>(block, stage, plan.shift, twiddles)
+                                );
+                            }
+                            Step::Axis { forward, .. } => {
+                                along_axis::<V>(block, stage, forward.as_ref());
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<T: Real> Kernel<T> for InverseBlock<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<Scalar = T>>(self) {
+        let plan = self.plan;
+        let (first, rest) = plan.first_and_rest();
+        // SAFETY: see the head of the file.
+        unsafe {
+            for part in plan.parts() {
+                if let Some(product) = &self.product {
+                    product.run::<V>(
+                        slot(part.start, plan.shift)..slot(part.end - 1, plan.shift) + 1,
+                        self.block,
+                    );
+                }
+                for stage in rest.iter().rev() {
+                    for at in part.clone().step_by(stage.block) {
+                        let block = self.block.add(slot(at, plan.shift) * 2 * V::LANES);
+                        match &stage.step {
+                            Step::Butterfly { radix, twiddles } => {
+                                for_radix!(
+                                    *radix,
+                                    interleave::<V, _>(block, stage, plan.shift, twiddles)
+                                );
+                            }
+                            Step::Axis { inverse, .. } => {
+                                along_axis::<V>(block, stage, inverse.as_ref());
+                            }
+                        }
+                    }
+                }
+            }
+            match first {
+                Some((radix, twiddles, stage)) => {
+                    for_radix!(radix, last_stage::<V, _>(&self, stage, twiddles));
+                }
+                None => {
+                    let bias: V = self.bias.of_lanes();
+                    for column in (0..plan.len).step_by(line_of::<T>()) {
+                        let count = line_of::<T>().min(plan.len - column);
+                        let from = self.block.add(column * 2 * V::LANES);
+                        for j in 0..count {
+                            let at = from.add(j * 2 * V::LANES);
+                            let x = Complexes::load(at);
+                            x.add(Complexes { re: bias, im: bias }).store(at);
+                        }
+                        finish_columns::<V>(&self, column, count, from);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<T: Real> Product<T> {
+    /// `block = spectrum*h` in some slots.
+    #[inline(always)]
+    unsafe fn run<V: Vector<Scalar = T>>(&self, slots: Range<usize>, block: *mut T) {
+        for slot in slots {
+            let at = slot * 2 * V::LANES;
+            // SAFETY: spectrum and block hold these slots, and `h` a number for each.
+            unsafe {
+                let h = Complexes::splat(*self.h.add(2 * slot), *self.h.add(2 * slot + 1));
+                let x: Complexes<V> = Complexes::load(self.spectrum.add(at));
+                x.mul(h).store(block.add(at));
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The operator with several channels: at every frequency `f` a complex matrix `K(f)` maps the input
+//! channels to the output channels.
+//!
+//! Coordinates are `[coordinate, C_in, C_out]`, so `K(f)` is two contiguous planes of them (Re and
+//! Im), read in place. The rows of the product are the packed pairs of images, once at `f` and,
+//! conjugated, once at `-f`, because `Y(-f) = conj(K(f)) X(-f)` is `conj(Y(-f)) = K(f) conj(X(-f))`. So
+//! one pass over the half plane serves the whole plane:
+//!
+//! | wanted | product | rows |
+//! | --- | --- | --- |
+//! | output | `Y = X K` | pairs x C_in x C_out |
+//! | input gradient | `GX = W K^*` | pairs x C_out x C_in |
+//! | gradient of K | `X^* W` summed over the pairs | C_in x pairs x C_out |
+//!
+//! `unsafe`: several threads read and write disjoint frequencies of shared blocks and disjoint
+//! coordinates of the gradient.
+
+mod correlate;
+mod frequencies;
+mod mix;
+mod planes;
+
+pub use correlate::Correlate;
+pub use frequencies::{Frequency, FrequencyTable};
+pub use mix::Mix;
+
+use std::ptr::null_mut;
+
+use rayon::prelude::*;
+
+use crate::blocks::{Batch, Bias, BlockBias, Shared};
+use crate::lane_fft::{InverseBlock, LanePlan};
+use crate::product::Ahead;
+use crate::real::Real;
+use crate::scratch::Scratch;
+use crate::simd::Isa;
+
+/// Frequencies that a task takes at a time.
+const FREQUENCIES_PER_TASK: usize = 16;
+
+/// The operator for one filter.
+pub struct Mixing<'a, T> {
+    pub(crate) isa: Isa,
+    pub(crate) plan: &'a LanePlan<T>,
+    pub(crate) table: &'a FrequencyTable,
+    pub(crate) inputs: Batch,
+    pub(crate) outputs: Batch,
+}
+
+impl<T: Real> Mixing<'_, T> {
+    fn for_each_task(&self, work: impl Fn(&[Frequency]) + Send + Sync) {
+        self.table
+            .frequencies
+            .par_chunks(FREQUENCIES_PER_TASK)
+            .for_each(work);
+    }
+
+    /// `y = act(K x + bias)` from the kept spectrum of `x`.
+    pub(crate) fn forward(
+        &self,
+        kept: &[T],
+        coordinates: &[T],
+        bias: Bias<'_, T>,
+        tanh: bool,
+        y: &mut [T],
+    ) {
+        let mut spectrum = self.spectrum(&self.outputs, &self.table.masked);
+        let (kept, out) = (Shared::reader(kept), Shared::writer(&mut spectrum));
+        self.for_each_task(|frequencies| {
+            T::mix(
+                self.isa,
+                Mix {
+                    mixing: self,
+                    frequencies,
+                    coordinates,
+                    from: kept,
+                    to: out,
+                    adjoint: false,
+                    add: false,
+                },
+            );
+        });
+        self.inverse(&self.outputs, &mut spectrum, bias, tanh, y);
+    }
+
+    /// Writes the gradient of the coordinates, and adds the spectrum of the input gradient to
+    /// `grad_spectrum` (or sets it, for the first filter).
+    pub(crate) fn backward(
+        &self,
+        kept: &[T],
+        gradient: &[T],
+        coordinates: &[T],
+        grad_coordinates: Option<&mut [T]>,
+        grad_spectrum: Option<(&mut [T], bool)>,
+    ) {
+        let (kept, gradient) = (Shared::reader(kept), Shared::reader(gradient));
+        let grad_coordinates = grad_coordinates.map(Shared::writer);
+        let grad_spectrum = grad_spectrum.map(|(to, add)| (Shared::writer(to), add));
+        self.for_each_task(|frequencies| {
+            if let Some(out) = grad_coordinates {
+                T::correlate(
+                    self.isa,
+                    Correlate {
+                        mixing: self,
+                        frequencies,
+                        x: kept,
+                        gradient,
+                        out,
+                    },
+                );
+            }
+            if let Some((to, add)) = grad_spectrum {
+                T::mix(
+                    self.isa,
+                    Mix {
+                        mixing: self,
+                        frequencies,
+                        coordinates,
+                        from: gradient,
+                        to,
+                        adjoint: true,
+                        add,
+                    },
+                );
+            }
+        });
+    }
+
+    /// Both planes of the next frequency's matrix among `coordinates`.
+    #[inline(always)]
+    fn matrix_ahead(&self, next: Option<&Frequency>, coordinates: *const T) -> Ahead<T> {
+        let plane = self.inputs.channels * self.outputs.channels;
+        Ahead {
+            start: coordinates.wrapping_add(next.map_or(0, |next| next.coordinate * plane)),
+            len: if next.is_some() { 2 * plane } else { 0 },
+        }
+    }
+
+    /// Room for a spectrum, with zeros where the mask wants them.
+    pub(crate) fn spectrum(&self, batch: &Batch, masked: &[usize]) -> Scratch<T> {
+        let mut spectrum = Scratch::take(batch.blocks() * batch.block_stride());
+        for block in spectrum.chunks_exact_mut(batch.block_stride()) {
+            for position in masked {
+                block[position * 2 * batch.lanes..][..2 * batch.lanes].fill(T::zero());
+            }
+        }
+        spectrum
+    }
+
+    /// Spectra back to rows.
+    pub(crate) fn inverse(
+        &self,
+        batch: &Batch,
+        spectrum: &mut [T],
+        bias: Bias<'_, T>,
+        tanh: bool,
+        rows: &mut [T],
+    ) {
+        let (spectrum, rows) = (Shared::writer(spectrum), Shared::writer(rows));
+        batch.map_tasks(|blocks| {
+            for block in blocks {
+                T::inverse_block(
+                    self.isa,
+                    InverseBlock {
+                        plan: self.plan,
+                        product: None,
+                        block: spectrum.at(block * batch.block_stride()),
+                        rows: &batch.pointers(rows, block, null_mut()),
+                        bias: BlockBias::new(bias, batch, block).lane_bias(),
+                        tanh,
+                    },
+                );
+            }
+        });
+    }
+
+    /// The sum of the output gradient over pixels and images, per channel.
+    pub(crate) fn channel_sums(&self, gradient: &[T], out: &mut [T]) {
+        out.fill(T::zero());
+        let batch = &self.outputs;
+        for r in 0..batch.lanes_used() {
+            // Position 0 is frequency 0; lane r holds two images.
+            let at = r / batch.lanes * batch.block_stride() + r % batch.lanes;
+            let slot = &mut out[r % batch.channels];
+            *slot = *slot + gradient[at] + gradient[at + batch.lanes];
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What the plan's calls take and give.
+
+use crate::real::Real;
+use crate::scratch::Scratch;
+
+/// What happens to the biased output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Activation {
+    /// Nothing.
+    #[default]
+    Identity,
+    /// `tanh`, applied while the rows are still in registers.
+    Tanh,
+}
+
+/// The parameters of one or several filters.
+#[derive(Debug, Clone, Copy)]
+pub struct Filters<'a, T> {
+    /// Free real coordinates, one filter after the other.
+    pub coordinates: &'a [T],
+    /// Per filter either one number per output channel (a scalar in 1D) or one per output element.
+    pub bias: Option<&'a [T]>,
+    /// What follows the bias.
+    pub activation: Activation,
+}
+
+/// Which gradients to compute, and where to put them. They are set, not added to.
+#[derive(Debug, Default)]
+pub struct Gradients<'a, T> {
+    /// `[batch, C_in, ...]`, summed over the filters.
+    pub x: Option<&'a mut [T]>,
+    /// The shape of the coordinates.
+    pub coordinates: Option<&'a mut [T]>,
+    /// The shape of the bias.
+    pub bias: Option<&'a mut [T]>,
+}
+
+/// The transform of a batch of inputs, in the order that its plan works in. Its memory is reused
+/// by later calls once it is dropped.
+#[derive(Debug)]
+pub struct KeptSpectrum<T: Real> {
+    pub(super) data: Scratch<T>,
+    pub(super) batch: usize,
+    pub(super) by_row: bool,
+    /// Height, width and channels of the inputs.
+    pub(super) source: (usize, usize, usize),
+}
+
+impl<T: Real> KeptSpectrum<T> {
+    /// The number of inputs, `batch`.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+}

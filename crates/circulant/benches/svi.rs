@@ -1,0 +1,349 @@
+//! SVI steps and posterior predictive of the MNIST models: f32, MNIST shape, rank 8, one sample per step, Adam.
+//!
+//! ```text
+//! cargo bench -p circulant --bench svi -- [--json] [--case PART] [--seconds S] [--threads N]
+//! ... --run-steps 1000 --case svi/spectral-circulant/512   memory and time to the first step of a fresh process
+//! ... --export CASE FILE                                    everything about one step, for others to check
+//! ```
+//!
+//! `bench/peers` compares with NumPyro, JAX and PyTorch.
+
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::{Device, Gradients, Tensor};
+use circulant::bayes::{
+    Bayesian, BayesianConfig, Elbo, LabelledData, Noise, PredictiveConfig, Purpose, Svi, SviConfig,
+};
+use circulant::functions::cross_entropy;
+use circulant::kernels::standard_normal;
+use circulant::models::{HiddenKind, MnistModel, MnistModelConfig};
+use safetensors::tensor::{Dtype, TensorView};
+
+const EXAMPLES: usize = 60_000;
+const PIXELS: usize = 784;
+const TEST_INPUTS: usize = 10_000;
+const SAMPLES: usize = 50;
+const WARM_UP: u64 = 20;
+
+const MODELS: [(&str, HiddenKind); 6] = [
+    ("spectral-circulant", HiddenKind::SpectralCirculant),
+    ("spectral-bccb", HiddenKind::SpectralBccb),
+    ("circulant", HiddenKind::SpatialCirculant),
+    ("bccb", HiddenKind::SpatialBccb),
+    ("conv2d", HiddenKind::Convolution),
+    ("dense", HiddenKind::Dense),
+];
+const BATCHES: [usize; 3] = [128, 512, 4096];
+
+struct Options {
+    json: bool,
+    case: String,
+    seconds: f64,
+    threads: usize,
+    run_steps: Option<u64>,
+    export: Option<(String, String)>,
+}
+
+fn options() -> Options {
+    let mut options = Options {
+        json: false,
+        case: String::new(),
+        seconds: 2.0,
+        threads: 2,
+        run_steps: None,
+        export: None,
+    };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().expect("a value follows the flag");
+        match argument.as_str() {
+            "--json" => options.json = true,
+            "--case" => options.case = value(),
+            "--seconds" => options.seconds = value().parse().expect("seconds"),
+            "--threads" => options.threads = value().parse().expect("a number of threads"),
+            "--run-steps" => options.run_steps = Some(value().parse().expect("steps")),
+            "--export" => options.export = Some((value(), value())),
+            // Cargo's own.
+            "--bench" => {}
+            other => panic!("unknown argument {other}; see the head of benches/svi.rs"),
+        }
+    }
+    options
+}
+
+fn data(examples: usize, device: &Device) -> LabelledData<4> {
+    let inputs = (0..examples * PIXELS)
+        .map(|i| ((i % 7919) * 37 % 256) as f32 / 255.0)
+        .collect();
+    let labels: Vec<i64> = (0..examples).map(|i| (i * 7 % 10) as i64).collect();
+    LabelledData::new(inputs, [examples, 1, 28, 28], &labels, 10, device).expect("valid data")
+}
+
+fn network(kind: HiddenKind, device: &Device) -> Bayesian<MnistModel> {
+    let model = MnistModelConfig::new(kind).init(device);
+    let config: BayesianConfig = model.bayesian_config();
+    config.init(model).expect("a valid choice")
+}
+
+/// `svi/MODEL/BATCH` to model and batch.
+fn parse(case: &str) -> Option<(HiddenKind, usize)> {
+    let mut parts = case.strip_prefix("svi/")?.split('/');
+    let name = parts.next()?;
+    let (_, kind) = MODELS.iter().find(|(model, _)| *model == name)?;
+    Some((*kind, parts.next()?.parse().ok()?))
+}
+
+/// Best and median in milliseconds.
+fn statistics(mut times: Vec<Duration>) -> (f64, f64) {
+    times.sort();
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    (milliseconds(times[0]), milliseconds(times[times.len() / 2]))
+}
+
+fn time_steps(kind: HiddenKind, batch: usize, seconds: f64, data: &LabelledData<4>) -> (f64, f64) {
+    let device = circulant::cpu().autodiff();
+    let config = SviConfig::new().with_batch(batch).with_steps(u64::MAX);
+    let mut svi = Svi::new(network(kind, &device), config, data.examples()).expect("valid");
+    let (mut times, mut last) = (Vec::new(), Instant::now());
+    let mut start = Instant::now();
+    svi.fit(data, None, |report| {
+        let now = Instant::now();
+        if report.step == WARM_UP {
+            start = now;
+        } else if report.step > WARM_UP {
+            times.push(now - last);
+        }
+        last = now;
+        if report.step > WARM_UP + 2 && start.elapsed().as_secs_f64() > seconds {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })
+    .expect("trains");
+    statistics(times)
+}
+
+fn time_predictive(kind: HiddenKind, seconds: f64) -> (f64, f64) {
+    let device = circulant::cpu();
+    let network = network(kind, &device);
+    let inputs = data(TEST_INPUTS, &device).inputs();
+    let config = PredictiveConfig::new().with_samples(SAMPLES);
+    let (mut times, start) = (Vec::new(), Instant::now());
+    while times.len() < 3 || start.elapsed().as_secs_f64() < seconds {
+        let begin = Instant::now();
+        black_box(config.predict(&network, inputs.clone()).expect("predicts"));
+        times.push(begin.elapsed());
+    }
+    statistics(times)
+}
+
+fn peak_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    kib.map_or(f64::NAN, |kib| kib / 1024.0)
+}
+
+fn run_steps(case: &str, steps: u64, start: Instant) {
+    let (kind, batch) = parse(case).expect("--case svi/MODEL/BATCH");
+    let device = circulant::cpu().autodiff();
+    let data = data(EXAMPLES, &device);
+    let config = SviConfig::new().with_batch(batch).with_steps(steps);
+    let prepared = start.elapsed();
+    let mut svi = Svi::new(network(kind, &device), config, data.examples()).expect("valid");
+    let mut first = None;
+    svi.fit(&data, None, |_| {
+        first.get_or_insert_with(|| start.elapsed());
+        ControlFlow::Continue(())
+    })
+    .expect("trains");
+    println!(
+        "{{\"case\": \"{case}\", \"first_step_seconds\": {}, \"data_seconds\": {}, \"peak_mib\": {}, \"data_mib\": {}, \"steps\": {steps}}}",
+        first.expect("at least one step").as_secs_f64(),
+        prepared.as_secs_f64(),
+        peak_mib(),
+        (EXAMPLES * PIXELS * 4) as f64 / (1 << 20) as f64,
+    );
+}
+
+/// Parameters and gradients under the names that the peers use.
+struct Collect<'a> {
+    gradients: &'a Gradients,
+    /// The factor at hand, `factors.INDEX.posterior.FIELD`.
+    path: Vec<String>,
+    sites: Vec<String>,
+    tensors: Vec<(String, Vec<usize>, Vec<f32>)>,
+}
+
+impl ModuleVisitor for Collect<'_> {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        if !container.starts_with("Enum:") {
+            self.path.push(name.to_owned());
+        }
+    }
+
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        if !container.starts_with("Enum:") {
+            self.path.pop();
+        }
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let [kind, index, _, field] = &self.path[..] else {
+            return;
+        };
+        if kind != "factors" {
+            return;
+        }
+        let site = &self.sites[index.parse::<usize>().expect("an index")];
+        let tensor = param.val();
+        let gradient = tensor.grad(self.gradients).expect("a gradient");
+        let shape = tensor.dims().to_vec();
+        for (part, tensor) in [("parameter", tensor.inner()), ("gradient", gradient)] {
+            let values = tensor.into_data().try_into_vec().expect("f32");
+            let name = format!("{part}.{site}.{field}");
+            self.tensors.push((name, shape.clone(), values));
+        }
+    }
+}
+
+/// A name for a site that does not depend on the model.
+fn short(path: &str) -> String {
+    match path {
+        "hidden.bias" => "hidden_bias",
+        "output.weight" => "weight",
+        "output.bias" => "bias",
+        _ => "hidden",
+    }
+    .to_owned()
+}
+
+fn export(case: &str, file: &str) {
+    let (kind, batch) = parse(case).expect("--export svi/MODEL/BATCH FILE");
+    let device = circulant::cpu().autodiff();
+    let network = network(kind, &device);
+    let data = data(batch, &device);
+    let all: Vec<usize> = (0..batch).collect();
+    let examples = data.batch(&all);
+    let inputs = Tensor::from_inner(examples.inputs.clone());
+    let estimate =
+        Elbo::new(EXAMPLES)
+            .expect("not empty")
+            .estimate(&network, batch, 0, 0, |model| {
+                cross_entropy(model.forward(inputs.clone()), examples.labels.clone()).neg()
+            });
+    let gradients = estimate.loss.clone().backward();
+    let mut collect = Collect {
+        gradients: &gradients,
+        path: Vec::new(),
+        sites: network.posteriors().map(|(path, _)| short(path)).collect(),
+        tensors: Vec::new(),
+    };
+    network.visit(&mut collect);
+    let (sites, mut tensors) = (collect.sites, collect.tensors);
+    let mut noise = Noise::new(0, Purpose::Training, 0, 0);
+    for site in sites {
+        let size = |field: &str| {
+            let name = format!("parameter.{site}.{field}");
+            let found = tensors.iter().find(|(tensor, ..)| *tensor == name);
+            found.map_or(0, |(_, _, values)| values.len())
+        };
+        let (rank, count) = (size("scale"), size("mean"));
+        let mut values = vec![0.0_f32; rank + count];
+        standard_normal(noise.next_key(), &mut values);
+        let low_rank: Vec<f32> = values.drain(..rank).collect();
+        if rank > 0 {
+            tensors.push((format!("noise.{site}.low_rank"), vec![rank], low_rank));
+        }
+        tensors.push((format!("noise.{site}"), vec![count], values));
+    }
+    let scalar = |tensor: Tensor<1>| vec![tensor.into_scalar::<f32>()];
+    tensors.push(("loss".into(), vec![1], scalar(estimate.loss)));
+    // Per example in the estimate, in all in the file.
+    let kl = scalar(estimate.kl.mul_scalar(EXAMPLES as f64));
+    tensors.push(("kl".into(), vec![1], kl));
+    let pixels = examples.inputs.into_data().try_into_vec().expect("f32");
+    tensors.push(("inputs".into(), vec![batch, 1, 28, 28], pixels));
+    let labels: Vec<u8> = data
+        .labels()
+        .iter()
+        .flat_map(|&label| (label as i64).to_le_bytes())
+        .collect();
+    let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
+        .into_iter()
+        .map(|(name, shape, values)| {
+            let bytes = values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect();
+            (name, shape, bytes)
+        })
+        .collect();
+    let mut views: HashMap<&str, TensorView<'_>> = bytes
+        .iter()
+        .map(|(name, shape, bytes)| {
+            let view = TensorView::new(Dtype::F32, shape.clone(), bytes).expect("sizes fit");
+            (name.as_str(), view)
+        })
+        .collect();
+    views.insert(
+        "labels",
+        TensorView::new(Dtype::I64, vec![batch], &labels).expect("sizes fit"),
+    );
+    std::fs::write(file, safetensors::serialize(views, None).expect("valid")).expect("written");
+}
+
+fn main() {
+    let start = Instant::now();
+    let options = options();
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(options.threads)
+        .build_global()
+        .expect("nothing has used the pool yet");
+    if let Some((case, file)) = &options.export {
+        return export(case, file);
+    }
+    if let Some(steps) = options.run_steps {
+        return run_steps(&options.case, steps, start);
+    }
+    let print = |case: &str, (best, median): (f64, f64), rate: f64| {
+        if options.json {
+            println!(
+                "{{\"case\": \"{case}\", \"unit\": \"ms\", \"best\": {best}, \"median\": {median}, \"threads\": {}}}",
+                options.threads
+            );
+        } else {
+            println!(
+                "{case:<36} {best:>9.3} {median:>9.3} {:>12.0}",
+                rate * 1e3 / best
+            );
+        }
+    };
+    if !options.json {
+        println!(
+            "{:<36} {:>9} {:>9} {:>12}",
+            "case", "best, ms", "median", "per second"
+        );
+    }
+    let train = data(EXAMPLES, &circulant::cpu());
+    for (name, kind) in MODELS {
+        for batch in BATCHES {
+            let case = format!("svi/{name}/{batch}");
+            if case.contains(&options.case) {
+                print(&case, time_steps(kind, batch, options.seconds, &train), 1.0);
+            }
+        }
+    }
+    for (name, kind) in MODELS {
+        let case = format!("predictive/{name}/{SAMPLES}x{TEST_INPUTS}");
+        if case.contains(&options.case) {
+            let times = time_predictive(kind, options.seconds);
+            print(&case, times, TEST_INPUTS as f64);
+        }
+    }
+}

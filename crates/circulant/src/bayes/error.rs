@@ -1,0 +1,164 @@
+//! What can be wrong with a prior, a posterior, data or a training run.
+
+use std::path::PathBuf;
+
+use circulant_kernels::KernelError;
+
+use crate::record::RecordError;
+
+/// An error of the Bayesian part. Every message says what was expected, what was found and, where it
+/// is not plain, what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum BayesError {
+    /// A number that must be positive and finite.
+    #[error("{what} must be positive and finite, got {got}")]
+    NotPositive {
+        /// Which number.
+        what: &'static str,
+        /// Its value.
+        got: f64,
+    },
+    /// A slope below zero or not finite.
+    #[error("alpha must be finite and at least 0, got {got}; 0 is the flat spectrum")]
+    Slope {
+        /// The value.
+        got: f64,
+    },
+    /// A table that is not the spectrum of a real stationary process.
+    #[error(
+        "the spectrum must be symmetric, S(k) = S(-k): bin {bin} has {value}, its mirror {mirror}"
+    )]
+    Asymmetric {
+        /// The index of the bin in the full grid.
+        bin: usize,
+        /// Its variance.
+        value: f64,
+        /// The variance at `-k`.
+        mirror: f64,
+    },
+    /// A slice of the wrong length.
+    #[error("{what}: expected {expected} values, got {got}")]
+    Length {
+        /// Which values.
+        what: &'static str,
+        /// How many are needed.
+        expected: usize,
+        /// How many there are.
+        got: usize,
+    },
+    /// A rank that no low-rank posterior can have.
+    #[error("{path}: the rank must be in 1..={max}, got {got}; rank 0 is the mean-field posterior")]
+    Rank {
+        /// The parameter.
+        path: String,
+        /// The rank.
+        got: usize,
+        /// The number of coordinates.
+        max: usize,
+    },
+    /// A prior made for another number of coordinates.
+    #[error("{path}: the prior has {prior} variances but the parameter {parameter} numbers")]
+    PriorSize {
+        /// The parameter.
+        path: String,
+        /// Variances of the prior.
+        prior: usize,
+        /// Numbers of the parameter.
+        parameter: usize,
+    },
+    /// A choice for a parameter that the model does not have.
+    #[error("the model has no trainable parameter {path:?}; it has {}", known.join(", "))]
+    UnknownParameter {
+        /// The path that was asked for.
+        path: String,
+        /// The paths of the model.
+        known: Vec<String>,
+    },
+    /// A data set without examples, or a batch of none.
+    #[error("{what} is empty: at least one example is needed")]
+    Empty {
+        /// What is empty.
+        what: &'static str,
+    },
+    /// A label that is no class.
+    #[error("label {label} of example {example} is outside 0..{classes}")]
+    Label {
+        /// The index of the example.
+        example: usize,
+        /// Its label.
+        label: i64,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// An input that is NaN or infinite.
+    #[error(
+        "number {position} of example {example} is not finite (NaN or infinity); clean the data first"
+    )]
+    NotFiniteInput {
+        /// The index of the example.
+        example: usize,
+        /// The position within it.
+        position: usize,
+    },
+    /// Training produced NaN or infinity.
+    #[error(
+        "step {step}: {what} is not finite, first in {parameter}; \
+         lower the learning rate, clip gradients, or go back to the last checkpoint"
+    )]
+    Diverged {
+        /// The step.
+        step: u64,
+        /// The loss or a gradient.
+        what: &'static str,
+        /// The parameter that is not finite.
+        parameter: String,
+    },
+    /// A checkpoint of another run.
+    #[error(
+        "{}: the checkpoint was made with {what} {found}, this run has {expected}; \
+         resume with the same model, data and settings, or start anew in another place",
+        path.display()
+    )]
+    OtherRun {
+        /// The checkpoint.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+        /// What this run has.
+        expected: String,
+        /// What the checkpoint has.
+        found: String,
+    },
+    /// A file that is not a checkpoint, or not a whole one.
+    #[error("{}: not a complete checkpoint: {message}", path.display())]
+    BrokenCheckpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// Reading or writing failed.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A setting outside its range.
+    #[error("{what} must be {expected}, got {got}")]
+    Setting {
+        /// Which setting.
+        what: &'static str,
+        /// What is allowed.
+        expected: &'static str,
+        /// What was given.
+        got: String,
+    },
+    /// The parameters do not fit the model.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// Sizes that the kernels refuse.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+}

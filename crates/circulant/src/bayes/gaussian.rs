@@ -1,0 +1,193 @@
+//! Draws from a Gaussian posterior and its KL, on tensors: one fused operation on the CPU, composed of ordinary
+//! operations everywhere else.
+//!
+//! | function | formula |
+//! | --- | --- |
+//! | [`low_rank_sample`] | `mu + U(lambda * xi) + sqrt(sigma^2 + eps) * zeta` |
+//! | [`low_rank_kl`] | `w/2 [sum (D + rowsq(U lambda) + mu^2)/tau^2 - d + sum log tau^2 - sum log D - log det M]` |
+//! | [`mean_field_sample`], [`mean_field_kl`] | the same with rank 0 and without jitter |
+
+use burn::backend::Dispatch;
+use burn::tensor::{Device, Tensor, TensorData};
+use circulant_kernels::{NoiseKey, standard_normal};
+
+use crate::ops::fused::{FusedOps, is_native};
+
+/// A reparameterised sample `[d]`; the stream `key` gives first `xi`, then `zeta`.
+pub(crate) fn low_rank_sample(
+    mean: Tensor<1>,
+    factor: Tensor<2>,
+    scale: Tensor<1>,
+    log_deviation: Tensor<1>,
+    key: NoiseKey,
+    jitter: f64,
+) -> Tensor<1> {
+    if !is_native(&mean.device()) {
+        return composed::low_rank_sample(mean, factor, scale, log_deviation, key, jitter);
+    }
+    Tensor::from_dispatch(Dispatch::low_rank_sample(
+        mean.into_dispatch(),
+        factor.into_dispatch(),
+        scale.into_dispatch(),
+        log_deviation.into_dispatch(),
+        key,
+        jitter,
+    ))
+}
+
+pub(crate) fn mean_field_sample(
+    mean: Tensor<1>,
+    log_deviation: Tensor<1>,
+    key: NoiseKey,
+) -> Tensor<1> {
+    if !is_native(&mean.device()) {
+        return composed::mean_field_sample(mean, log_deviation, key);
+    }
+    Tensor::from_dispatch(Dispatch::mean_field_sample(
+        mean.into_dispatch(),
+        log_deviation.into_dispatch(),
+        key,
+    ))
+}
+
+/// `weight * KL: [1]`.
+pub(crate) fn low_rank_kl(
+    mean: Tensor<1>,
+    factor: Tensor<2>,
+    scale: Tensor<1>,
+    log_deviation: Tensor<1>,
+    prior_variance: Tensor<1>,
+    jitter: f64,
+    weight: f64,
+) -> Tensor<1> {
+    if !is_native(&mean.device()) {
+        let kl = composed::low_rank_kl(mean, factor, scale, log_deviation, prior_variance, jitter);
+        return kl.mul_scalar(weight);
+    }
+    Tensor::from_dispatch(Dispatch::low_rank_kl(
+        mean.into_dispatch(),
+        factor.into_dispatch(),
+        scale.into_dispatch(),
+        log_deviation.into_dispatch(),
+        prior_variance.into_dispatch(),
+        jitter,
+        weight,
+    ))
+}
+
+pub(crate) fn mean_field_kl(
+    mean: Tensor<1>,
+    log_deviation: Tensor<1>,
+    prior_variance: Tensor<1>,
+    weight: f64,
+) -> Tensor<1> {
+    if !is_native(&mean.device()) {
+        return composed::mean_field_kl(mean, log_deviation, prior_variance).mul_scalar(weight);
+    }
+    Tensor::from_dispatch(Dispatch::mean_field_kl(
+        mean.into_dispatch(),
+        log_deviation.into_dispatch(),
+        prior_variance.into_dispatch(),
+        weight,
+    ))
+}
+
+/// `count` standard normal numbers on `device`, the same as the fused operations draw.
+fn normal(key: NoiseKey, count: usize, device: &Device) -> Tensor<1> {
+    let mut values = vec![0.0_f32; count];
+    standard_normal(key, &mut values);
+    Tensor::from_data(TensorData::new(values, [count]), device)
+}
+
+/// Out of ordinary tensor operations.
+mod composed {
+    use super::*;
+
+    pub(super) fn low_rank_sample(
+        mean: Tensor<1>,
+        factor: Tensor<2>,
+        scale: Tensor<1>,
+        log_deviation: Tensor<1>,
+        key: NoiseKey,
+        jitter: f64,
+    ) -> Tensor<1> {
+        let [count, rank] = factor.dims();
+        let noise = normal(key, rank + count, &mean.device());
+        let (xi, zeta) = (
+            noise.clone().narrow(0, 0, rank),
+            noise.narrow(0, rank, count),
+        );
+        let low_rank = factor.matmul((scale * xi).unsqueeze_dim(1)).squeeze_dim(1);
+        let deviation = log_deviation
+            .mul_scalar(2.0)
+            .exp()
+            .add_scalar(jitter)
+            .sqrt();
+        mean + low_rank + deviation * zeta
+    }
+
+    pub(super) fn mean_field_sample(
+        mean: Tensor<1>,
+        log_deviation: Tensor<1>,
+        key: NoiseKey,
+    ) -> Tensor<1> {
+        let zeta = normal(key, mean.dims()[0], &mean.device());
+        mean + log_deviation.exp() * zeta
+    }
+
+    pub(super) fn mean_field_kl(
+        mean: Tensor<1>,
+        log_deviation: Tensor<1>,
+        prior_variance: Tensor<1>,
+    ) -> Tensor<1> {
+        let log_variance = log_deviation.mul_scalar(2.0);
+        let quadratic = log_variance.clone().exp() + mean.square();
+        let prior_log = prior_variance.clone().log();
+        (quadratic / prior_variance + prior_log - log_variance)
+            .sub_scalar(1.0)
+            .sum()
+            .mul_scalar(0.5)
+    }
+
+    pub(super) fn low_rank_kl(
+        mean: Tensor<1>,
+        factor: Tensor<2>,
+        scale: Tensor<1>,
+        log_deviation: Tensor<1>,
+        prior_variance: Tensor<1>,
+        jitter: f64,
+    ) -> Tensor<1> {
+        let scaled = factor * scale.unsqueeze_dim(0);
+        let variance = log_deviation.mul_scalar(2.0).exp().add_scalar(jitter);
+        let inner = scaled
+            .clone()
+            .transpose()
+            .matmul(scaled.clone() / variance.clone().unsqueeze_dim(1));
+        let rows = scaled.square().sum_dim(1).squeeze_dim::<1>(1);
+        let quadratic = variance.clone() + rows + mean.square();
+        let prior_log = prior_variance.clone().log();
+        let diagonal = (quadratic / prior_variance + prior_log - variance.log())
+            .sub_scalar(1.0)
+            .sum();
+        (diagonal - log_det_plus_identity(inner)).mul_scalar(0.5)
+    }
+
+    /// `log det(I + A)` of a positive semidefinite `A: [r, r]` by elimination without pivots, which a positive
+    /// definite matrix does not need.
+    fn log_det_plus_identity(matrix: Tensor<2>) -> Tensor<1> {
+        let rank = matrix.dims()[0];
+        let mut rest = matrix.clone() + Tensor::eye(rank, &matrix.device());
+        let mut log_det = Tensor::zeros([1], &matrix.device());
+        for size in (1..=rank).rev() {
+            let pivot = rest.clone().narrow(0, 0, 1).narrow(1, 0, 1);
+            log_det = log_det + pivot.clone().log().reshape([1]);
+            if size > 1 {
+                let column = rest.clone().narrow(0, 1, size - 1).narrow(1, 0, 1);
+                let row = rest.clone().narrow(0, 0, 1).narrow(1, 1, size - 1);
+                let corner = rest.narrow(0, 1, size - 1).narrow(1, 1, size - 1);
+                rest = corner - column.matmul(row / pivot);
+            }
+        }
+        log_det
+    }
+}

@@ -1,0 +1,49 @@
+//! Bayesian inference over the parameters of any Burn network.
+//!
+//! ```text
+//! network of numbers --BayesianConfig--> Bayesian --Svi--> trained posterior --PredictiveConfig--> Predictions
+//! ```
+//!
+//! | piece | what it is |
+//! | --- | --- |
+//! | [`SpectralPrior`] | a stationary Gaussian process over filters, in the coordinates of the spectrum |
+//! | [`Posterior`] | [`LowRankGaussian`], [`MeanFieldGaussian`], [`PointEstimate`] |
+//! | [`BayesianConfig`], [`Site`] | which parameter gets which posterior and prior |
+//! | [`Bayesian`] | a distribution over networks: draws, KL, means |
+//! | [`Elbo`], [`Svi`] | the objective, and training with any optimiser of Burn |
+//! | [`PredictiveConfig`] | averaged probabilities, entropies, mutual information |
+//!
+//! One seed decides initial numbers, data order, noise and predictions, and the same seed gives the same bytes on the
+//! same machine.
+
+mod checkpoint;
+mod classifier;
+mod data;
+mod elbo;
+mod error;
+mod gaussian;
+mod network;
+mod noise;
+mod posterior;
+mod predictive;
+mod prior;
+mod site;
+mod svi;
+
+pub use self::checkpoint::write_atomically;
+pub use self::classifier::Classifier;
+pub use self::data::{Batch, BatchOrder, LabelledData};
+pub use self::elbo::{Elbo, ElboEstimate, KlWeight};
+pub use self::error::BayesError;
+pub use self::network::{Bayesian, BayesianConfig, Factor, Network};
+pub use self::noise::{Noise, Purpose};
+pub use self::posterior::{
+    AnyPosterior, INITIAL_DEVIATION, JITTER, LowRankGaussian, MeanFieldGaussian, PointEstimate,
+    Posterior, RANK,
+};
+pub use self::predictive::{Predictions, PredictiveConfig};
+pub use self::prior::{
+    Frequency, Matern, Slope, SpectralPrior, SquaredExponential, StationarySpectrum, Table,
+};
+pub use self::site::{PosteriorKind, Prior, Site};
+pub use self::svi::{CheckpointPlan, StepReport, Stop, Svi, SviConfig};

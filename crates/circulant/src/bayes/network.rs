@@ -1,0 +1,436 @@
+//! Any Burn network as a Bayesian one: a distribution over its parameters in place of numbers.
+//!
+//! The network is written once. [`BayesianConfig`] takes a network of numbers and puts a posterior in the place of every
+//! parameter; [`Bayesian::sample`] gives back an ordinary network whose parameters are one draw, and through which
+//! gradients flow to the posterior; [`Bayesian::mean`] gives the network at the posterior means.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use burn::module::{Module, ModuleDisplay, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::tensor::{Device, Shape, Tensor, TensorData};
+
+use super::noise::{Noise, Purpose};
+use super::posterior::{
+    AnyPosterior, INITIAL_DEVIATION, LowRankGaussian, MeanFieldGaussian, PointEstimate, Posterior,
+};
+use super::{BayesError, PosteriorKind, Prior, Site, SpectralPrior};
+use crate::nn::to_host;
+
+/// What can be made Bayesian: every type with `#[derive(Module, Debug)]`.
+pub trait Network: Module + ModuleDisplay {}
+
+impl<M: Module + ModuleDisplay> Network for M {}
+
+/// Which parameters of a network get which posterior and prior.
+///
+/// ```
+/// use circulant::bayes::{BayesianConfig, Noise, Purpose, Site};
+/// use circulant::models::{HiddenKind, MnistModelConfig};
+///
+/// let model = MnistModelConfig::new(HiddenKind::Dense).init(&circulant::cpu());
+/// // Everything mean-field with a standard normal prior, except for the read-out's bias.
+/// let network = BayesianConfig::new().with_site("output.bias", Site::deterministic()).init(model)?;
+/// let one_draw = network.sample(Noise::new(7, Purpose::Prediction, 0, 0));
+/// # let _ = one_draw;
+/// // A parameter that does not exist is an error that names those that do.
+/// let model = MnistModelConfig::new(HiddenKind::Dense).init(&circulant::cpu());
+/// let error = BayesianConfig::new().with_site("outptu.bias", Site::default()).init(model).unwrap_err();
+/// assert!(error.to_string().contains("output.bias"));
+/// # Ok::<(), circulant::bayes::BayesError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct BayesianConfig {
+    sites: BTreeMap<String, Site>,
+    default: Site,
+    seed: u64,
+}
+
+/// A distribution over the networks `M`. Made by [`BayesianConfig`].
+#[derive(Module, Debug)]
+pub struct Bayesian<M: Network> {
+    /// The network; where a parameter has a posterior, an empty tensor stands.
+    skeleton: M,
+    /// One per parameter with a posterior, in the order in which Burn visits them.
+    factors: Vec<Factor>,
+    #[module(skip)]
+    sites: Arc<[SiteDescription]>,
+}
+
+/// The posterior of one parameter, and of its prior's slope if that is learned.
+#[derive(Module, Debug)]
+pub struct Factor {
+    /// Of the parameter.
+    pub posterior: AnyPosterior,
+    /// Of `z` with `alpha = softplus(z)`.
+    pub slope: Option<MeanFieldGaussian>,
+}
+
+#[derive(Debug, Clone)]
+struct SiteDescription {
+    path: String,
+    /// Which float parameter of the network it is, in the order of visits.
+    position: usize,
+    shape: Shape,
+    prior: PriorTensor,
+}
+
+#[derive(Debug, Clone)]
+enum PriorTensor {
+    /// `[1]` or `[d]`.
+    Fixed(Tensor<1>),
+    Learned(Box<SpectralPrior>),
+}
+
+/// `z` at the start: `alpha = softplus(z) = 1`, the paper's slope.
+const INITIAL_SLOPE: f64 = 0.541_324_854_612_918_1;
+
+impl BayesianConfig {
+    /// Every parameter mean-field with a standard normal prior.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The choice for the parameter at `path`, e.g. `"hidden.coordinates"`: the names of the fields, without those of
+    /// enum variants, as in records.
+    pub fn with_site(mut self, path: impl Into<String>, site: Site) -> Self {
+        self.sites.insert(path.into(), site);
+        self
+    }
+
+    /// The choice for all parameters that are not named.
+    pub fn with_default(mut self, site: Site) -> Self {
+        self.default = site;
+        self
+    }
+
+    /// The seed of the initial posterior.
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The point estimate of the same model: every posterior a point, every prior as it is.
+    pub fn into_point_estimate(mut self) -> Self {
+        for site in self.sites.values_mut().chain([&mut self.default]) {
+            if site.posterior != PosteriorKind::Deterministic {
+                site.posterior = PosteriorKind::Point;
+            }
+        }
+        self
+    }
+
+    /// Puts posteriors in the place of the parameters of `model`, with their numbers as means. On an autodiff device,
+    /// parameters that are frozen stay as they are.
+    pub fn init<M: Network>(&self, model: M) -> Result<Bayesian<M>, BayesError> {
+        let mut found = Parameters::default();
+        model.visit(&mut found);
+        if let Some(path) = self
+            .sites
+            .keys()
+            .find(|path| found.parameters.iter().all(|found| found.path != **path))
+        {
+            return Err(BayesError::UnknownParameter {
+                path: path.clone(),
+                known: found
+                    .parameters
+                    .into_iter()
+                    .map(|found| found.path)
+                    .collect(),
+            });
+        }
+        let mut noise = Noise::new(self.seed, Purpose::Initial, 0, 0);
+        let (mut factors, mut sites) = (Vec::new(), Vec::new());
+        for parameter in found.parameters {
+            let site = self.sites.get(&parameter.path).unwrap_or(&self.default);
+            // Every parameter has its stream, so that a choice for one leaves the others alone.
+            let key = noise.next_key();
+            if site.posterior == PosteriorKind::Deterministic {
+                continue;
+            }
+            site.check(&parameter.path, parameter.values.len())?;
+            factors.push(Factor::new(site, &parameter, key));
+            sites.push(SiteDescription {
+                prior: PriorTensor::new(&site.prior, &parameter.device),
+                path: parameter.path,
+                position: parameter.position,
+                shape: parameter.shape,
+            });
+        }
+        let mut empty = Replace::new(&sites, None);
+        let skeleton = model.map(&mut empty);
+        let network = Bayesian {
+            skeleton,
+            factors,
+            sites: sites.into(),
+        };
+        Ok(network.with_stable_ids())
+    }
+}
+
+impl Factor {
+    fn new(site: &Site, parameter: &Parameter, key: circulant_kernels::NoiseKey) -> Self {
+        let (values, device) = (parameter.values.clone(), &parameter.device);
+        let deviation = site.initial_deviation;
+        let posterior = match site.posterior {
+            PosteriorKind::LowRank { rank, jitter } => AnyPosterior::LowRank(LowRankGaussian::new(
+                values, rank, deviation, jitter, key, device,
+            )),
+            PosteriorKind::MeanField => {
+                AnyPosterior::MeanField(MeanFieldGaussian::new(values, deviation, device))
+            }
+            PosteriorKind::Point | PosteriorKind::Deterministic => {
+                AnyPosterior::Point(PointEstimate::new(values, device))
+            }
+        };
+        let learned = matches!(&site.prior, Prior::Spectral(prior) if prior.learned().is_some());
+        let slope =
+            learned.then(|| MeanFieldGaussian::new(vec![INITIAL_SLOPE], INITIAL_DEVIATION, device));
+        Self { posterior, slope }
+    }
+
+    /// `weight * KL` of the parameter and of the slope.
+    fn kl(&self, prior: &PriorTensor, weight: f64, noise: &mut Noise) -> Tensor<1> {
+        let prior = match (prior, &self.slope) {
+            (PriorTensor::Fixed(variance), _) => variance.clone(),
+            (PriorTensor::Learned(prior), slope) => {
+                let slope = slope.as_ref().expect("made together with the prior");
+                let learned = prior.learned().expect("a learned prior");
+                let z = slope.sample(noise.next_key());
+                let device = z.device();
+                let unit = Tensor::ones([1], &device);
+                let kl = self.posterior.kl(learned.variances(z, &device), weight);
+                return kl + slope.kl(unit, weight);
+            }
+        };
+        self.posterior.kl(prior, weight)
+    }
+}
+
+impl PriorTensor {
+    fn new(prior: &Prior, device: &Device) -> Self {
+        let tensor = |values: Vec<f64>| {
+            let shape = [values.len()];
+            Self::Fixed(Tensor::from_data(TensorData::new(values, shape), device))
+        };
+        match prior {
+            Prior::Normal { variance } => tensor(vec![*variance]),
+            Prior::Diagonal(variances) => tensor(variances.clone()),
+            Prior::Spectral(prior) if prior.learned().is_some() => {
+                Self::Learned(Box::new(prior.clone()))
+            }
+            Prior::Spectral(prior) => tensor(prior.variances().to_vec()),
+        }
+    }
+}
+
+impl<M: Network> Bayesian<M> {
+    /// A network whose parameters are one draw from the posterior. Gradients flow through it to the posterior.
+    pub fn sample(&self, mut noise: Noise) -> M {
+        let values = self
+            .factors
+            .iter()
+            .map(|factor| factor.posterior.sample(noise.next_key()))
+            .collect();
+        self.with_values(values)
+    }
+
+    /// A draw, and `weight` times the KL of the posterior from the prior, `[1]`. With a learned slope the KL is taken at
+    /// a drawn slope.
+    pub fn sample_with_kl(&self, mut noise: Noise, weight: f64) -> (M, Tensor<1>) {
+        let mut values = Vec::with_capacity(self.factors.len());
+        let mut total: Option<Tensor<1>> = None;
+        for factor in &self.factors {
+            values.push(factor.posterior.sample(noise.next_key()));
+        }
+        for (factor, site) in self.factors.iter().zip(self.sites.iter()) {
+            let kl = factor.kl(&site.prior, weight, &mut noise);
+            total = Some(match total {
+                None => kl,
+                Some(total) => total + kl,
+            });
+        }
+        let total = total.unwrap_or_else(|| Tensor::zeros([1], &self.device()));
+        (self.with_values(values), total)
+    }
+
+    /// The network at the posterior means.
+    pub fn mean(&self) -> M {
+        self.with_values(
+            self.factors
+                .iter()
+                .map(|factor| factor.posterior.mean())
+                .collect(),
+        )
+    }
+
+    fn with_values(&self, values: Vec<Tensor<1>>) -> M {
+        let mut replace = Replace::new(&self.sites, Some(values));
+        self.skeleton.clone().map(&mut replace)
+    }
+
+    /// Paths and posteriors of the parameters that have one.
+    pub fn posteriors(&self) -> impl Iterator<Item = (&str, &Factor)> {
+        let paths = self.sites.iter().map(|site| site.path.as_str());
+        paths.zip(&self.factors)
+    }
+
+    /// The device of the parameters.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the network has no parameters at all.
+    pub fn device(&self) -> Device {
+        self.devices()
+            .into_iter()
+            .next()
+            .expect("a network has parameters")
+    }
+
+    /// The name of a trainable number as a user knows it: `hidden.coordinates.log_deviation` in place of
+    /// `factors.0.posterior.log_deviation`.
+    pub(super) fn readable(&self, path: &str) -> String {
+        let mut parts = path.splitn(4, '.');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some("factors"), Some(index), Some(part), Some(field)) => {
+                let site = index
+                    .parse()
+                    .ok()
+                    .and_then(|index: usize| self.sites.get(index));
+                let name = site.map_or(path, |site| site.path.as_str());
+                let slope = if part == "slope" { ".slope" } else { "" };
+                format!("{name}{slope}.{field}")
+            }
+            _ => path.strip_prefix("skeleton.").unwrap_or(path).to_owned(),
+        }
+    }
+
+    /// Burn's parameter ids are random, and optimisers file their state under them: ids made of the paths let a state be
+    /// found again by another process.
+    pub(super) fn with_stable_ids(self) -> Self {
+        self.map(&mut StableIds::default())
+    }
+}
+
+/// The path of the parameter at hand, without the names of enum variants.
+#[derive(Debug, Default)]
+pub(super) struct Path(Vec<String>);
+
+impl Path {
+    pub(super) fn enter(&mut self, name: &str, container: &str) {
+        if !container.starts_with("Enum:") {
+            self.0.push(name.to_owned());
+        }
+    }
+
+    pub(super) fn exit(&mut self, container: &str) {
+        if !container.starts_with("Enum:") {
+            self.0.pop();
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.0.join(".")
+    }
+}
+
+struct Parameter {
+    path: String,
+    position: usize,
+    shape: Shape,
+    values: Vec<f64>,
+    device: Device,
+}
+
+#[derive(Default)]
+struct Parameters {
+    path: Path,
+    visited: usize,
+    parameters: Vec<Parameter>,
+}
+
+impl ModuleVisitor for Parameters {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let (tensor, position) = (param.val(), self.visited);
+        self.visited += 1;
+        let device = tensor.device();
+        if device.is_autodiff() && !tensor.is_require_grad() {
+            return;
+        }
+        self.parameters.push(Parameter {
+            path: self.path.name(),
+            position,
+            shape: tensor.shape(),
+            values: to_host(tensor),
+            device,
+        });
+    }
+}
+
+/// Puts values, or empty tensors, in the place of the parameters of the sites.
+struct Replace<'a> {
+    visited: usize,
+    sites: std::iter::Peekable<std::slice::Iter<'a, SiteDescription>>,
+    values: Option<std::vec::IntoIter<Tensor<1>>>,
+}
+
+impl<'a> Replace<'a> {
+    fn new(sites: &'a [SiteDescription], values: Option<Vec<Tensor<1>>>) -> Self {
+        Self {
+            visited: 0,
+            sites: sites.iter().peekable(),
+            values: values.map(Vec::into_iter),
+        }
+    }
+}
+
+impl ModuleMapper for Replace<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let position = self.visited;
+        self.visited += 1;
+        let Some(site) = self.sites.next_if(|site| site.position == position) else {
+            return param;
+        };
+        match &mut self.values {
+            None => Param::initialized(param.id, Tensor::empty([0; D], &param.val().device())),
+            Some(values) => {
+                let value = values.next().expect("one value per site");
+                Param::initialized(param.id, value.reshape(site.shape.clone()))
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct StableIds(Path);
+
+impl ModuleMapper for StableIds {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.0.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.0.exit(container);
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        // FNV-1a: ids need only differ within one network.
+        let hash = self
+            .0
+            .name()
+            .bytes()
+            .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+            });
+        let (_, value, mapper) = param.consume();
+        Param::from_mapped_value(ParamId::from(hash), value, mapper)
+    }
+}

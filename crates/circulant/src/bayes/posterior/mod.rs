@@ -1,0 +1,98 @@
+//! Posterior factors `q(a)` over the numbers of one parameter.
+//!
+//! | posterior | `q(a)` | parameters |
+//! | --- | --- | --- |
+//! | [`LowRankGaussian`] | `N(mu, U diag(lambda^2) U^T + diag(sigma^2) + eps I)` | `d (r + 2) + r` |
+//! | [`MeanFieldGaussian`] | `N(mu, diag(sigma^2))` | `2d` |
+//! | [`PointEstimate`] | all mass at `mu` | `d` |
+//!
+//! # Initial scale
+//!
+//! A posterior starts at the numbers of the network it was made from, with a standard deviation of
+//! [`INITIAL_DEVIATION`]. An output of a layer with `n` inputs of size one and independent weights then has noise of
+//! `sqrt(n)/100`: 0.28 for 784 inputs, less than the signal, so that the first gradients point where those of
+//! the point estimate do. Started at the width of the prior, a layer of 784 inputs has noise of
+//! 28 times its signal: the data term then only teaches the posterior to shrink, and it takes hundreds of steps until
+//! the means learn anything.
+
+mod low_rank;
+mod mean_field;
+mod point;
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, Tensor};
+use circulant_kernels::NoiseKey;
+
+pub use self::low_rank::{JITTER, LowRankGaussian, RANK};
+pub use self::mean_field::MeanFieldGaussian;
+pub use self::point::PointEstimate;
+
+/// The standard deviation that a posterior starts with.
+pub const INITIAL_DEVIATION: f64 = 0.01;
+
+/// A factor of the posterior: `d` numbers, flat.
+pub trait Posterior: Module {
+    /// The number of coordinates, `d`.
+    fn coordinates(&self) -> usize {
+        self.mean().dims()[0]
+    }
+
+    /// `mu: [d]`.
+    fn mean(&self) -> Tensor<1>;
+
+    /// A reparameterised sample `[d]`: differentiable in the parameters, and the same for the same key.
+    fn sample(&self, key: NoiseKey) -> Tensor<1>;
+
+    /// `weight * KL(q || N(0, diag(prior_variance)))` as `[1]`, differentiable in the parameters and in
+    /// `prior_variance`, which is `[d]` or `[1]`, the same for all. For the point estimate it is
+    /// `-weight * log p(mu)`, so that one training loop serves MAP too.
+    fn kl(&self, prior_variance: Tensor<1>, weight: f64) -> Tensor<1>;
+
+    /// The differential entropy.
+    fn entropy(&self) -> f64;
+}
+
+/// Any of the posteriors.
+#[derive(Module, Debug)]
+pub enum AnyPosterior {
+    /// Low rank plus diagonal.
+    LowRank(LowRankGaussian),
+    /// Diagonal.
+    MeanField(MeanFieldGaussian),
+    /// No spread.
+    Point(PointEstimate),
+}
+
+/// Calls the method on whichever posterior it is.
+macro_rules! each {
+    ($posterior:expr, $inner:ident => $call:expr) => {
+        match $posterior {
+            AnyPosterior::LowRank($inner) => $call,
+            AnyPosterior::MeanField($inner) => $call,
+            AnyPosterior::Point($inner) => $call,
+        }
+    };
+}
+
+impl Posterior for AnyPosterior {
+    fn mean(&self) -> Tensor<1> {
+        each!(self, posterior => posterior.mean())
+    }
+
+    fn sample(&self, key: NoiseKey) -> Tensor<1> {
+        each!(self, posterior => posterior.sample(key))
+    }
+
+    fn kl(&self, prior_variance: Tensor<1>, weight: f64) -> Tensor<1> {
+        each!(self, posterior => posterior.kl(prior_variance, weight))
+    }
+
+    fn entropy(&self) -> f64 {
+        each!(self, posterior => posterior.entropy())
+    }
+}
+
+/// A parameter on `device` out of numbers on the host.
+fn constant(value: f64, count: usize, device: &Device) -> Param<Tensor<1>> {
+    crate::nn::parameter(vec![value; count], [count], device)
+}

@@ -1,0 +1,140 @@
+//! Predictions with uncertainty, from `S` posterior samples:
+//!
+//! | quantity | formula |
+//! | --- | --- |
+//! | probabilities | `p = (1/S) sum_s softmax(f_s(x))` |
+//! | predictive entropy | `H(p)`: all uncertainty |
+//! | expected entropy | `(1/S) sum_s H(softmax(f_s(x)))`: what no amount of data removes |
+//! | mutual information | the difference: what more data would remove |
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::tensor::Tensor;
+use circulant_kernels::ensemble_statistics;
+
+use super::noise::{Noise, Purpose};
+use super::{BayesError, Bayesian, Classifier, Network};
+
+/// Predictions from a posterior.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use circulant::bayes::{BayesianConfig, PredictiveConfig};
+/// use circulant::models::{HiddenKind, MnistModelConfig};
+///
+/// let device = circulant::cpu();
+/// let model = MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&device);
+/// let network = BayesianConfig::new().init(model)?;
+/// let images = Tensor::<4>::ones([3, 1, 28, 28], &device);
+/// let predictions = PredictiveConfig::new().with_samples(10).predict(&network, images)?;
+/// assert_eq!(predictions.probabilities.len(), 3 * 10);
+/// assert!(predictions.mutual_information().all(|information| information >= 0.0));
+/// # Ok::<(), circulant::bayes::BayesError>(())
+/// ```
+#[derive(Config, Debug)]
+pub struct PredictiveConfig {
+    /// Posterior samples, `S`.
+    #[config(default = 50)]
+    pub samples: usize,
+    /// Inputs at a time: bounds the memory, which is `S` times that of a forward pass.
+    #[config(default = 32)]
+    pub batch: usize,
+    /// The seed of the samples.
+    #[config(default = 0)]
+    pub seed: u64,
+}
+
+/// What is known about the classes of some inputs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Predictions {
+    /// The number of classes.
+    pub classes: usize,
+    /// `[inputs, classes]`, row-major: the mean over samples.
+    pub probabilities: Vec<f32>,
+    /// Per input, in nats.
+    pub predictive_entropy: Vec<f32>,
+    /// Per input, in nats.
+    pub expected_entropy: Vec<f32>,
+}
+
+impl Predictions {
+    /// Per input, in nats; rounding below zero is cut off.
+    pub fn mutual_information(&self) -> impl Iterator<Item = f32> + '_ {
+        let entropies = self.predictive_entropy.iter().zip(&self.expected_entropy);
+        entropies.map(|(predictive, expected)| (predictive - expected).max(0.0))
+    }
+
+    /// The most probable class per input.
+    pub fn classes_of_inputs(&self) -> impl Iterator<Item = usize> + '_ {
+        self.probabilities.chunks_exact(self.classes).map(|row| {
+            let best = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+            best.map_or(0, |(class, _)| class)
+        })
+    }
+}
+
+impl PredictiveConfig {
+    /// Predicts all inputs `[n, ...]`.
+    pub fn predict<const D: usize, M: Classifier<D>>(
+        &self,
+        network: &Bayesian<M>,
+        inputs: Tensor<D>,
+    ) -> Result<Predictions, BayesError> {
+        self.predict_with_progress(network, inputs, |_, _| {})
+    }
+
+    /// [`Self::predict`] that calls `progress(done, all)` after every batch.
+    pub fn predict_with_progress<const D: usize, M: Classifier<D>>(
+        &self,
+        network: &Bayesian<M>,
+        inputs: Tensor<D>,
+        mut progress: impl FnMut(usize, usize),
+    ) -> Result<Predictions, BayesError> {
+        let inputs = inputs.inner();
+        let all = inputs.dims()[0];
+        for (what, size) in [
+            ("the set of inputs", all),
+            ("the set of posterior samples", self.samples),
+            ("the batch", self.batch),
+        ] {
+            if size == 0 {
+                return Err(BayesError::Empty { what });
+            }
+        }
+        let members = self.members(&network.valid());
+        let mut predictions = Predictions {
+            classes: 0,
+            probabilities: Vec::new(),
+            predictive_entropy: vec![0.0; all],
+            expected_entropy: vec![0.0; all],
+        };
+        for start in (0..all).step_by(self.batch) {
+            let rows = self.batch.min(all - start);
+            let batch = inputs.clone().narrow(0, start, rows);
+            let logits = M::logits_of_members(&members, batch);
+            let classes = logits.dims()[2];
+            if start == 0 {
+                predictions.classes = classes;
+                predictions.probabilities = vec![0.0; all * classes];
+            }
+            let logits = logits.into_data().convert::<f32>();
+            ensemble_statistics(
+                logits.as_slice::<f32>().expect("converted just before"),
+                rows,
+                classes,
+                &mut predictions.probabilities[start * classes..][..rows * classes],
+                &mut predictions.predictive_entropy[start..][..rows],
+                &mut predictions.expected_entropy[start..][..rows],
+            )?;
+            progress(start + rows, all);
+        }
+        Ok(predictions)
+    }
+
+    /// The networks of the samples.
+    fn members<M: Network>(&self, network: &Bayesian<M>) -> Vec<M> {
+        (0..self.samples)
+            .map(|sample| network.sample(Noise::new(self.seed, Purpose::Prediction, 0, sample)))
+            .collect()
+    }
+}

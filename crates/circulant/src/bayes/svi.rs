@@ -1,0 +1,383 @@
+//! Stochastic variational inference: gradient steps on the negative ELBO (algorithm 2 of the paper).
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use burn::config::Config;
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
+use burn::tensor::Tensor;
+
+use super::data::{BatchOrder, LabelledData};
+use super::elbo::{Elbo, KlWeight};
+use super::network::{Network, Path};
+use super::{BayesError, Bayesian, Classifier};
+use crate::functions::cross_entropy;
+
+/// Adam's epsilon of the paper's setting; Burn's own default is 1e-5.
+const EPSILON: f32 = 1e-8;
+
+/// The settings of a training run.
+#[derive(Config, Debug)]
+pub struct SviConfig {
+    /// Steps in all.
+    #[config(default = 1000)]
+    pub steps: u64,
+    /// Examples per step.
+    #[config(default = 128)]
+    pub batch: usize,
+    /// The learning rate.
+    #[config(default = 1e-2)]
+    pub learning_rate: f64,
+    /// Monte-Carlo samples per step.
+    #[config(default = 1)]
+    pub samples: usize,
+    /// The weight of the KL term.
+    #[config(default = "KlWeight::One")]
+    pub kl_weight: KlWeight,
+    /// The seed of the data order and of the noise.
+    #[config(default = 0)]
+    pub seed: u64,
+    /// Stop when the smoothed loss has not improved for this many steps.
+    pub patience: Option<u64>,
+}
+
+/// One step, as the callback sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepReport {
+    /// 0, 1, ...
+    pub step: u64,
+    /// The negative ELBO per example.
+    pub loss: f64,
+    /// The negative log likelihood per example.
+    pub data: f64,
+    /// The weighted KL per example.
+    pub kl: f64,
+}
+
+/// Why training ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// All steps are done.
+    Finished,
+    /// The loss no longer improves.
+    Converged,
+    /// The callback asked for it.
+    Asked,
+}
+
+/// Where and how often checkpoints are written; one is always written at the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointPlan {
+    /// The file.
+    pub path: PathBuf,
+    /// Steps between two checkpoints.
+    pub every: u64,
+}
+
+/// Watches the smoothed loss.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Watch {
+    pub(super) average: f64,
+    pub(super) best: f64,
+    pub(super) best_step: u64,
+}
+
+/// The weight of the newest loss in the running average: minibatch noise is smoothed over some 50 steps.
+const NEWEST: f64 = 0.02;
+
+impl Watch {
+    pub(super) const START: Self = Self {
+        average: f64::INFINITY,
+        best: f64::INFINITY,
+        best_step: 0,
+    };
+
+    fn see(&mut self, step: u64, loss: f64) {
+        self.average = if self.average.is_finite() {
+            self.average + NEWEST * (loss - self.average)
+        } else {
+            loss
+        };
+        if self.average < self.best {
+            (self.best, self.best_step) = (self.average, step);
+        }
+    }
+}
+
+/// A training run.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use circulant::bayes::{BayesianConfig, LabelledData, Svi, SviConfig};
+/// use circulant::models::{HiddenKind, MnistModelConfig};
+///
+/// let device = circulant::cpu().autodiff();
+/// let model = MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&device);
+/// let config = BayesianConfig::new().with_site("hidden.coordinates", model.hidden_site().expect("spectral"));
+/// let data = LabelledData::new(vec![0.5; 4 * 784], [4, 1, 28, 28], &[0, 1, 2, 3], 10, &device)?;
+/// let mut svi = Svi::new(config.init(model)?, SviConfig::new().with_steps(3), data.examples())?;
+/// svi.fit(&data, None, |report| {
+///     println!("step {}: loss {:.3}, data {:.3}, KL {:.3}", report.step, report.loss, report.data, report.kl);
+///     ControlFlow::Continue(())
+/// })?;
+/// assert_eq!(svi.steps_done(), 3);
+/// # Ok::<(), circulant::bayes::BayesError>(())
+/// ```
+pub struct Svi<M: Network> {
+    /// Only absent while the optimiser has it.
+    network: Option<Bayesian<M>>,
+    pub(super) optimizer: ModuleOptimizer,
+    pub(super) config: SviConfig,
+    elbo: Elbo,
+    pub(super) step: u64,
+    pub(super) watch: Watch,
+}
+
+impl<M: Network> std::fmt::Debug for Svi<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Svi")
+            .field("step", &self.step)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M: Network> Svi<M> {
+    /// Training with Adam on `examples` examples. The network must be on an autodiff device.
+    pub fn new(
+        network: Bayesian<M>,
+        config: SviConfig,
+        examples: usize,
+    ) -> Result<Self, BayesError> {
+        let adam = AdamConfig::new().with_epsilon(EPSILON).init();
+        Self::with_optimizer(network, adam, config, examples)
+    }
+
+    /// Training with any optimiser of Burn, with its own gradient clipping if it has one.
+    pub fn with_optimizer(
+        network: Bayesian<M>,
+        optimizer: ModuleOptimizer,
+        config: SviConfig,
+        examples: usize,
+    ) -> Result<Self, BayesError> {
+        let setting = |what, expected, got: String| {
+            Err(BayesError::Setting {
+                what,
+                expected,
+                got,
+            })
+        };
+        if !(config.learning_rate > 0.0 && config.learning_rate.is_finite()) {
+            let got = config.learning_rate.to_string();
+            return setting("the learning rate", "positive and finite", got);
+        }
+        if !network.device().is_autodiff() {
+            let got = format!("{:?}", network.device());
+            return setting(
+                "the device of the network",
+                "an autodiff device (`device.autodiff()`)",
+                got,
+            );
+        }
+        if config.batch == 0 {
+            return Err(BayesError::Empty { what: "the batch" });
+        }
+        let elbo = Elbo::new(examples)?
+            .with_samples(config.samples)?
+            .with_kl_weight(config.kl_weight)?;
+        Ok(Self {
+            network: Some(network),
+            optimizer,
+            config,
+            elbo,
+            step: 0,
+            watch: Watch::START,
+        })
+    }
+
+    /// The posterior as it is.
+    pub fn network(&self) -> &Bayesian<M> {
+        self.network.as_ref().expect("only the optimiser takes it")
+    }
+
+    /// The posterior, at the end of training.
+    pub fn into_network(self) -> Bayesian<M> {
+        self.network.expect("only the optimiser takes it")
+    }
+
+    pub(super) fn set_network(&mut self, network: Bayesian<M>) {
+        self.network = Some(network);
+    }
+
+    /// Steps so far.
+    pub fn steps_done(&self) -> u64 {
+        self.step
+    }
+
+    /// The number of training examples, `N`.
+    pub fn examples(&self) -> usize {
+        self.elbo.examples()
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &SviConfig {
+        &self.config
+    }
+
+    /// Another learning rate from the next step on, for schedules.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) {
+        self.config.learning_rate = learning_rate;
+    }
+
+    /// One gradient step on a batch of `batch` examples; `log_likelihood` gives the sum of `log p(y|x, theta)` over
+    /// the batch, `[1]`, for a network of drawn parameters. Any likelihood will do.
+    ///
+    /// A loss that is not finite is an error and changes nothing.
+    pub fn step(
+        &mut self,
+        batch: usize,
+        log_likelihood: impl Fn(&M) -> Tensor<1>,
+    ) -> Result<StepReport, BayesError> {
+        let (seed, step) = (self.config.seed, self.step);
+        let network = self.network();
+        let estimate = self
+            .elbo
+            .estimate(network, batch, seed, step, log_likelihood);
+        let number = |tensor: Tensor<1>| tensor.into_scalar::<f64>();
+        let report = StepReport {
+            step,
+            loss: number(estimate.loss.clone()),
+            data: number(estimate.data),
+            kl: number(estimate.kl),
+        };
+        let gradients = GradientsParams::from_grads(estimate.loss.backward(), network);
+        if !report.loss.is_finite() {
+            return Err(diverged(network, &gradients, step));
+        }
+        let network = self.network.take().expect("put back below");
+        self.network = Some(
+            self.optimizer
+                .step(self.config.learning_rate, network, gradients),
+        );
+        self.step += 1;
+        self.watch.see(step, report.loss);
+        Ok(report)
+    }
+
+    fn has_converged(&self) -> bool {
+        let patience = self.config.patience;
+        patience.is_some_and(|patience| self.step > self.watch.best_step + patience)
+    }
+}
+
+impl<M: Network> Svi<M> {
+    /// Trains a classifier until all steps are done, the loss no longer improves, or the callback asks to stop. May be
+    /// called again, or after [`Self::resume`]: it goes on where training stands.
+    pub fn fit<const D: usize>(
+        &mut self,
+        data: &LabelledData<D>,
+        checkpoints: Option<&CheckpointPlan>,
+        mut callback: impl FnMut(&StepReport) -> ControlFlow<()>,
+    ) -> Result<Stop, BayesError>
+    where
+        M: Classifier<D>,
+    {
+        if data.examples() != self.examples() {
+            return Err(BayesError::Length {
+                what: "the data set of this run",
+                expected: self.examples(),
+                got: data.examples(),
+            });
+        }
+        let mut order = BatchOrder::new(self.config.seed, data.examples(), self.config.batch)?;
+        let mut stop = Stop::Finished;
+        while self.step < self.config.steps {
+            let batch = data.batch(order.at(self.step));
+            let size = batch.labels.0.len();
+            let inputs = Tensor::from_inner(batch.inputs);
+            let report = self.step(size, |model| {
+                cross_entropy(model.logits(inputs.clone()), batch.labels.clone()).neg()
+            })?;
+            if let Some(plan) = checkpoints
+                && self.step % plan.every.max(1) == 0
+            {
+                self.save(&plan.path, data.fingerprint())?;
+            }
+            if callback(&report).is_break() {
+                stop = Stop::Asked;
+                break;
+            }
+            if self.has_converged() {
+                stop = Stop::Converged;
+                break;
+            }
+        }
+        if let Some(plan) = checkpoints {
+            self.save(&plan.path, data.fingerprint())?;
+        }
+        Ok(stop)
+    }
+}
+
+/// Finds a parameter, or failing that a gradient, that is not finite.
+struct FindNotFinite<'a> {
+    path: Path,
+    gradients: Option<&'a GradientsParams>,
+    found: Option<String>,
+}
+
+impl ModuleVisitor for FindNotFinite<'_> {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let tensor = match self.gradients {
+            None => Some(param.val().inner()),
+            Some(gradients) => gradients.get::<D>(param.id),
+        };
+        let is_bad = |tensor: Tensor<D>| tensor.into_data().iter::<f64>().any(|x| !x.is_finite());
+        if self.found.is_none() && tensor.is_some_and(is_bad) {
+            self.found = Some(self.path.name());
+        }
+    }
+}
+
+/// The first parameter, or gradient, of `network` that is not finite.
+pub(super) fn find_not_finite<M: Network>(
+    network: &Bayesian<M>,
+    gradients: Option<&GradientsParams>,
+) -> Option<String> {
+    let mut find = FindNotFinite {
+        path: Path::default(),
+        gradients,
+        found: None,
+    };
+    network.visit(&mut find);
+    find.found.map(|path| network.readable(&path))
+}
+
+fn diverged<M: Network>(
+    network: &Bayesian<M>,
+    gradients: &GradientsParams,
+    step: u64,
+) -> BayesError {
+    let (what, parameter) = match find_not_finite(network, None) {
+        Some(parameter) => ("a parameter", parameter),
+        None => {
+            let gradient = find_not_finite(network, Some(gradients));
+            let inputs = "no parameter: look at the inputs and the likelihood".to_owned();
+            ("the loss", gradient.unwrap_or(inputs))
+        }
+    };
+    BayesError::Diverged {
+        step,
+        what,
+        parameter,
+    }
+}

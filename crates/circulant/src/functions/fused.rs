@@ -1,0 +1,88 @@
+//! tanh, cross-entropy and the selection of rows: one fused operation each on the CPU, Burn's own operations on every
+//! other device.
+
+use std::sync::Arc;
+
+use burn::backend::Dispatch;
+use burn::tensor::{Int, Tensor, TensorData, activation};
+
+use crate::ops::fused::{FusedOps, Labels, is_native};
+
+/// `tanh(x)`, several times faster than Burn's on the CPU: vectorised, on all cores, with the output saved for the
+/// backward pass.
+pub fn tanh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    if !is_native(&x.device()) {
+        return x.tanh();
+    }
+    Tensor::from_dispatch(Dispatch::tanh_saving(x.into_dispatch()))
+}
+
+/// The sum over a batch of `-log softmax(logits)[label]`.
+///
+/// # Shapes
+///
+/// - logits: `[batch, classes]`
+/// - labels: `batch` classes
+/// - output: `[1]`
+///
+/// # Panics
+///
+/// Panics if there is not one label per row, or if a label is no class.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use circulant::functions::cross_entropy;
+///
+/// // Two classes, equally probable: log 2 each.
+/// let logits = Tensor::<2>::zeros([3, 2], &circulant::cpu());
+/// let loss: f32 = cross_entropy(logits, [0, 1, 1]).into_scalar();
+/// assert!((loss - 3.0 * 2.0_f32.ln()).abs() < 1e-6);
+/// ```
+pub fn cross_entropy(logits: Tensor<2>, labels: impl Into<Labels>) -> Tensor<1> {
+    let labels = labels.into();
+    let [rows, classes] = logits.dims();
+    assert!(
+        labels.0.len() == rows,
+        "expected one label per row of [{rows}, {classes}], got {}",
+        labels.0.len()
+    );
+    if let Some((row, label)) = labels
+        .0
+        .iter()
+        .enumerate()
+        .find(|(_, label)| **label >= classes)
+    {
+        panic!("label {label} of row {row} is outside 0..{classes}");
+    }
+    if !is_native(&logits.device()) {
+        let indices: Vec<i64> = labels.0.iter().map(|&label| label as i64).collect();
+        let indices =
+            Tensor::<2, Int>::from_data(TensorData::new(indices, [rows, 1]), &logits.device());
+        return activation::log_softmax(logits, 1)
+            .gather(1, indices)
+            .sum()
+            .neg();
+    }
+    Tensor::from_dispatch(Dispatch::cross_entropy_sum(logits.into_dispatch(), labels))
+}
+
+/// The entries of the first dimension at `rows`, in that order. Not differentiable.
+///
+/// # Panics
+///
+/// Panics if a row does not exist.
+pub fn select_rows<const D: usize>(x: Tensor<D>, rows: &[usize]) -> Tensor<D> {
+    let x = x.inner();
+    let count = x.dims()[0];
+    if let Some(row) = rows.iter().find(|row| **row >= count) {
+        panic!("row {row} is outside 0..{count}");
+    }
+    if !is_native(&x.device()) {
+        let indices: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        let indices =
+            Tensor::<1, Int>::from_data(TensorData::new(indices, [rows.len()]), &x.device());
+        return x.select(0, indices);
+    }
+    let rows = Labels(Arc::from(rows));
+    Tensor::from_dispatch(Dispatch::select_rows(x.into_dispatch(), rows))
+}

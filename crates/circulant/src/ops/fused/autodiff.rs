@@ -1,0 +1,209 @@
+//! The backward passes of the fused operations. Parents come in the order of the arguments.
+
+use burn::backend::ops::FloatTensorOps;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, AutodiffBackend, Flex};
+use burn_autodiff::checkpoint::base::Checkpointer;
+use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_autodiff::grads::Gradients;
+use burn_autodiff::ops::{Backward, NodeGuard, Ops, OpsKind, unary};
+use burn_flex::FlexTensor;
+use circulant_kernels::NoiseKey;
+
+use super::flex::{
+    Gaussian, KeptNoise, cross_entropy_keeping, kl_keeping, sample, sample_backward, tanh_gradient,
+};
+use super::{FusedOps, Labels};
+
+#[derive(Debug)]
+struct Sample;
+
+impl<const N: usize> Backward<Flex, N> for Sample {
+    type State = (Gaussian, KeptNoise);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, N>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let grad = grads.consume::<Flex>(&ops.node);
+        let (q, noise) = &ops.state;
+        let (log_deviation, low_rank) = sample_backward(q, noise, &grad);
+        let mut gradients = vec![grad];
+        gradients.extend(
+            low_rank
+                .into_iter()
+                .flat_map(|(factor, scale)| [factor, scale]),
+        );
+        gradients.push(log_deviation);
+        for (parent, gradient) in ops.parents.iter().zip(gradients) {
+            if let Some(node) = parent {
+                grads.register::<Flex>(node.id, gradient);
+            }
+        }
+    }
+}
+
+/// A `[1]` output whose gradients were computed with it: the backward pass scales them.
+#[derive(Debug)]
+struct Scalar;
+
+impl<const N: usize> Backward<Flex, N> for Scalar {
+    /// One gradient per parent, and what they are to be multiplied with.
+    type State = (Vec<FlexTensor>, f64);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, N>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let upstream = grads.consume::<Flex>(&ops.node).into_data();
+        let (gradients, weight) = ops.state;
+        let factor = weight * upstream.iter::<f64>().next().expect("one number");
+        for (parent, gradient) in ops.parents.iter().zip(gradients) {
+            if let Some(node) = parent {
+                let gradient = Flex::float_mul_scalar(gradient, factor.into());
+                grads.register::<Flex>(node.id, gradient);
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Tanh;
+
+impl Backward<Flex, 1> for Tanh {
+    /// The output.
+    type State = FlexTensor;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let y = ops.state;
+        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| tanh_gradient(&y, grad));
+    }
+}
+
+fn record_sample<C: CheckpointStrategy, const N: usize>(
+    guards: [NodeGuard; N],
+    q: Gaussian,
+    key: NoiseKey,
+) -> FloatTensor<Autodiff<Flex, C>> {
+    let (a, noise) = sample(&q, key);
+    match Sample.prepare::<C>(guards).compute_bound().stateful() {
+        OpsKind::Tracked(node) => node.finish((q, noise), a),
+        OpsKind::UnTracked(node) => node.finish(a),
+    }
+}
+
+fn record_kl<C: CheckpointStrategy, const N: usize>(
+    guards: [NodeGuard; N],
+    q: &Gaussian,
+    prior: FlexTensor,
+    weight: f64,
+) -> FloatTensor<Autodiff<Flex, C>> {
+    let (value, kept) = kl_keeping(q, prior, weight);
+    match Scalar.prepare::<C>(guards).compute_bound().stateful() {
+        OpsKind::Tracked(node) => {
+            let mut gradients = vec![kept.mean];
+            let low_rank = kept.low_rank.into_iter();
+            gradients.extend(low_rank.flat_map(|(factor, scale)| [factor, scale]));
+            gradients.extend([kept.log_deviation, kept.prior_variance]);
+            node.finish((gradients, weight), value)
+        }
+        OpsKind::UnTracked(node) => node.finish(value),
+    }
+}
+
+impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
+    fn low_rank_sample(
+        mean: FloatTensor<Self>,
+        factor: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+        log_deviation: FloatTensor<Self>,
+        key: NoiseKey,
+        jitter: f64,
+    ) -> FloatTensor<Self> {
+        let (mean, mean_guard) = mean.into_parts();
+        let (factor, factor_guard) = factor.into_parts();
+        let (scale, scale_guard) = scale.into_parts();
+        let (log_deviation, guard) = log_deviation.into_parts();
+        let q = Gaussian::new(mean, Some((factor, scale)), log_deviation, jitter);
+        record_sample::<C, 4>([mean_guard, factor_guard, scale_guard, guard], q, key)
+    }
+
+    fn mean_field_sample(
+        mean: FloatTensor<Self>,
+        log_deviation: FloatTensor<Self>,
+        key: NoiseKey,
+    ) -> FloatTensor<Self> {
+        let (mean, mean_guard) = mean.into_parts();
+        let (log_deviation, guard) = log_deviation.into_parts();
+        let q = Gaussian::new(mean, None, log_deviation, 0.0);
+        record_sample::<C, 2>([mean_guard, guard], q, key)
+    }
+
+    fn low_rank_kl(
+        mean: FloatTensor<Self>,
+        factor: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+        log_deviation: FloatTensor<Self>,
+        prior_variance: FloatTensor<Self>,
+        jitter: f64,
+        weight: f64,
+    ) -> FloatTensor<Self> {
+        let (mean, mean_guard) = mean.into_parts();
+        let (factor, factor_guard) = factor.into_parts();
+        let (scale, scale_guard) = scale.into_parts();
+        let (log_deviation, guard) = log_deviation.into_parts();
+        let (prior, prior_guard) = prior_variance.into_parts();
+        let q = Gaussian::new(mean, Some((factor, scale)), log_deviation, jitter);
+        let guards = [mean_guard, factor_guard, scale_guard, guard, prior_guard];
+        record_kl::<C, 5>(guards, &q, prior, weight)
+    }
+
+    fn mean_field_kl(
+        mean: FloatTensor<Self>,
+        log_deviation: FloatTensor<Self>,
+        prior_variance: FloatTensor<Self>,
+        weight: f64,
+    ) -> FloatTensor<Self> {
+        let (mean, mean_guard) = mean.into_parts();
+        let (log_deviation, guard) = log_deviation.into_parts();
+        let (prior, prior_guard) = prior_variance.into_parts();
+        let q = Gaussian::new(mean, None, log_deviation, 0.0);
+        record_kl::<C, 3>([mean_guard, guard, prior_guard], &q, prior, weight)
+    }
+
+    fn tanh_saving(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        let (x, guard) = x.into_parts();
+        let y = Flex::tanh_saving(x);
+        match Tanh.prepare::<C>([guard]).compute_bound().stateful() {
+            OpsKind::Tracked(node) => node.finish(y.clone(), y),
+            OpsKind::UnTracked(node) => node.finish(y),
+        }
+    }
+
+    fn select_rows(x: FloatTensor<Self>, rows: Labels) -> FloatTensor<Self> {
+        // The caller takes the inner tensor; this only completes the trait.
+        Self::from_inner(Flex::select_rows(x.into_parts().0, rows))
+    }
+
+    fn cross_entropy_sum(logits: FloatTensor<Self>, labels: Labels) -> FloatTensor<Self> {
+        let (logits, guard) = logits.into_parts();
+        match Scalar.prepare::<C>([guard]).compute_bound().stateful() {
+            OpsKind::Tracked(node) => {
+                let (value, gradient) = cross_entropy_keeping(logits, &labels, true);
+                node.finish((gradient.into_iter().collect(), 1.0), value)
+            }
+            OpsKind::UnTracked(node) => {
+                node.finish(cross_entropy_keeping(logits, &labels, false).0)
+            }
+        }
+    }
+}

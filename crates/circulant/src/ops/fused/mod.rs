@@ -1,0 +1,104 @@
+//! Operations around a circulant layer that stock Burn has only in many small pieces: draws from a Gaussian
+//! posterior, its KL, tanh and cross-entropy, each one node with its own backward pass.
+//!
+//! They exist on the CPU backend Flex. The functions that users call ([`functions`](crate::functions),
+//! [`bayes`](crate::bayes)) compose them of ordinary tensor operations on every other device; [`is_native`] decides.
+//!
+//! | operation | what it saves |
+//! | --- | --- |
+//! | [`FusedOps::low_rank_sample`], [`FusedOps::mean_field_sample`] | the noise |
+//! | [`FusedOps::low_rank_kl`], [`FusedOps::mean_field_kl`] | all gradients, which cost little beside the value |
+//! | [`FusedOps::tanh_saving`] | its output: Burn's own computes the tanh a second time |
+//! | [`FusedOps::cross_entropy_sum`] | softmax minus one-hot |
+
+#[cfg(feature = "flex")]
+mod autodiff;
+#[cfg(feature = "flex")]
+mod flex;
+
+use std::sync::Arc;
+
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, backend_extension};
+use burn::tensor::Device;
+use circulant_kernels::NoiseKey;
+
+/// Indices on the host: the classes of a batch, or rows.
+#[derive(Debug, Clone)]
+pub struct Labels(pub Arc<[usize]>);
+
+impl From<Vec<usize>> for Labels {
+    fn from(labels: Vec<usize>) -> Self {
+        Self(labels.into())
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Labels {
+    fn from(labels: [usize; N]) -> Self {
+        Self(Arc::from(labels))
+    }
+}
+
+/// Whether the operations of [`FusedOps`] exist on `device`.
+pub fn is_native(device: &Device) -> bool {
+    #[cfg(feature = "flex")]
+    {
+        let inner = device.clone().inner();
+        matches!(inner.as_dispatch(), burn::backend::DispatchDevice::Flex(_))
+    }
+    #[cfg(not(feature = "flex"))]
+    {
+        let _ = device;
+        false
+    }
+}
+
+/// Fused operations of the CPU backend.
+#[backend_extension(Flex: cfg(feature = "flex"), Autodiff: cfg(feature = "flex"))]
+pub trait FusedOps: Backend {
+    /// `mean + U(scale * xi) + sqrt(exp(2 log_deviation) + jitter) * zeta: [d]`, where the stream `key` gives
+    /// first `xi: [r]`, then `zeta: [d]`.
+    fn low_rank_sample(
+        mean: FloatTensor<Self>,
+        factor: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+        log_deviation: FloatTensor<Self>,
+        key: NoiseKey,
+        jitter: f64,
+    ) -> FloatTensor<Self>;
+
+    /// `mean + exp(log_deviation) * zeta: [d]`.
+    fn mean_field_sample(
+        mean: FloatTensor<Self>,
+        log_deviation: FloatTensor<Self>,
+        key: NoiseKey,
+    ) -> FloatTensor<Self>;
+
+    /// `weight * KL(q || N(0, diag(prior_variance))): [1]`.
+    fn low_rank_kl(
+        mean: FloatTensor<Self>,
+        factor: FloatTensor<Self>,
+        scale: FloatTensor<Self>,
+        log_deviation: FloatTensor<Self>,
+        prior_variance: FloatTensor<Self>,
+        jitter: f64,
+        weight: f64,
+    ) -> FloatTensor<Self>;
+
+    /// [`Self::low_rank_kl`] of a diagonal covariance.
+    fn mean_field_kl(
+        mean: FloatTensor<Self>,
+        log_deviation: FloatTensor<Self>,
+        prior_variance: FloatTensor<Self>,
+        weight: f64,
+    ) -> FloatTensor<Self>;
+
+    /// `tanh(x)`.
+    fn tanh_saving(x: FloatTensor<Self>) -> FloatTensor<Self>;
+
+    /// `-sum_i log softmax(logits_i)[label_i]: [1]` of `logits: [rows, classes]`.
+    fn cross_entropy_sum(logits: FloatTensor<Self>, labels: Labels) -> FloatTensor<Self>;
+
+    /// The entries of the first dimension at `rows`. Not differentiable.
+    fn select_rows(x: FloatTensor<Self>, rows: Labels) -> FloatTensor<Self>;
+}

@@ -1,0 +1,453 @@
+//! Training runs: reproducible, resumable to the last bit, guarded against NaN, and never leaving a broken file.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use burn::module::Module;
+use burn::optim::{AdamWConfig, SgdConfig};
+use burn::tensor::{Device, Tensor};
+use circulant::bayes::{
+    BayesError, BayesianConfig, CheckpointPlan, Classifier, LabelledData, PosteriorKind,
+    PredictiveConfig, Prior, Site, Stop, Svi, SviConfig,
+};
+use circulant::functions::tanh;
+use circulant::models::{HiddenKind, MnistModel, MnistModelConfig};
+use circulant::nn::{SpectralCirculant1d, SpectralCirculant1dConfig};
+use circulant::record;
+
+fn device() -> Device {
+    circulant::cpu().autodiff()
+}
+
+/// Images with a bright block whose place is the class.
+fn data(examples: usize) -> LabelledData<4> {
+    let labels: Vec<i64> = (0..examples).map(|i| (i * 7 % 10) as i64).collect();
+    let pixel = |example: usize, pixel: usize| {
+        let noise = (example * 784 + pixel) * 7919 % 1009;
+        let block = pixel / 78 == labels[example] as usize;
+        noise as f32 / 2000.0 + if block { 0.5 } else { 0.0 }
+    };
+    let inputs = (0..examples * 784)
+        .map(|i| pixel(i / 784, i % 784))
+        .collect();
+    LabelledData::new(inputs, [examples, 1, 28, 28], &labels, 10, &device()).expect("valid")
+}
+
+fn run(kind: HiddenKind, config: SviConfig, data: &LabelledData<4>) -> Svi<MnistModel> {
+    let model = MnistModelConfig::new(kind).with_seed(3).init(&device());
+    let network = model
+        .bayesian_config()
+        .with_seed(4)
+        .init(model)
+        .expect("valid");
+    Svi::new(network, config, data.examples()).expect("valid")
+}
+
+fn config() -> SviConfig {
+    SviConfig::new().with_batch(32).with_seed(9)
+}
+
+/// Trains on, and returns the data terms.
+fn go_on(svi: &mut Svi<MnistModel>, data: &LabelledData<4>) -> Vec<f64> {
+    let mut losses = Vec::new();
+    svi.fit(data, None, |report| {
+        assert_eq!(report.loss as f32, (report.data + report.kl) as f32);
+        losses.push(report.data);
+        ControlFlow::Continue(())
+    })
+    .expect("trains");
+    losses
+}
+
+/// All numbers of a module, by name.
+fn numbers<M: Module + burn::module::ModuleDisplay>(module: &M) -> Vec<(String, Vec<u8>)> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("x.safetensors");
+    record::save(module, &path).expect("saves");
+    let bytes = std::fs::read(path).expect("reads");
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).expect("valid");
+    let mut tensors: Vec<_> = tensors
+        .tensors()
+        .into_iter()
+        .map(|(name, view)| (name, view.data().to_vec()))
+        .collect();
+    tensors.sort();
+    tensors
+}
+
+const KINDS: [HiddenKind; 6] = [
+    HiddenKind::SpectralCirculant,
+    HiddenKind::SpectralBccb,
+    HiddenKind::SpatialCirculant,
+    HiddenKind::SpatialBccb,
+    HiddenKind::Convolution,
+    HiddenKind::Dense,
+];
+
+#[test]
+fn all_six_models_learn() {
+    let data = data(320);
+    for kind in KINDS {
+        let mut svi = run(kind, config().with_steps(40), &data);
+        let losses = go_on(&mut svi, &data);
+        let late = losses[35..].iter().sum::<f64>() / 5.0;
+        assert!(late < 0.8 * losses[0], "{kind:?}: {} to {late}", losses[0]);
+        let network = svi.into_network();
+        let predictions = PredictiveConfig::new()
+            .with_samples(5)
+            .predict(&network, data.inputs())
+            .expect("predicts");
+        let right = predictions
+            .classes_of_inputs()
+            .zip(data.labels())
+            .filter(|(class, label)| class == *label)
+            .count();
+        assert!(right > 160, "{kind:?}: {right} of 320 right");
+        let sums = predictions.probabilities.chunks_exact(10);
+        assert!(
+            sums.into_iter()
+                .all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-5)
+        );
+        assert!(predictions.mutual_information().all(|i| i >= 0.0));
+    }
+}
+
+/// Posterior samples in one go give the same logits as one network at a time.
+#[test]
+fn members_share_the_input_transform_and_nothing_else() {
+    let images = data(5).inputs();
+    for kind in KINDS {
+        let members: Vec<MnistModel> = (0..3)
+            .map(|seed| {
+                let config = MnistModelConfig::new(kind).with_seed(seed);
+                config.init(&circulant::cpu())
+            })
+            .collect();
+        let together = MnistModel::logits_of_members(&members, images.clone());
+        assert_eq!(together.dims(), [3, 5, 10]);
+        for (index, member) in members.iter().enumerate() {
+            let alone = member.forward(images.clone());
+            let shared = together.clone().narrow(0, index, 1).squeeze_dim::<2>(0);
+            let gap: f32 = (alone - shared).abs().max().into_scalar();
+            assert!(gap < 1e-4, "{kind:?}: {gap}");
+        }
+    }
+}
+
+#[test]
+fn one_seed_gives_the_same_bytes() {
+    let data = data(64);
+    let run = |seed: u64| {
+        let config = config().with_seed(seed).with_steps(6);
+        let mut svi = run(HiddenKind::SpectralCirculant, config, &data);
+        go_on(&mut svi, &data);
+        let network = svi.into_network();
+        let predictions = PredictiveConfig::new()
+            .with_samples(3)
+            .with_seed(seed)
+            .predict(&network, data.inputs())
+            .expect("predicts");
+        (numbers(&network), predictions)
+    };
+    // Not assert_eq, which would print all of them.
+    assert!(run(1) == run(1));
+    assert!(run(1).0 != run(2).0);
+}
+
+/// The batch of a prediction is a matter of memory, not of numbers.
+#[test]
+fn predictions_do_not_depend_on_the_batch() {
+    let data = data(50);
+    let network = run(HiddenKind::SpectralBccb, config(), &data).into_network();
+    let predict = |batch: usize| {
+        PredictiveConfig::new()
+            .with_samples(4)
+            .with_batch(batch)
+            .predict(&network, data.inputs())
+            .expect("predicts")
+    };
+    let (all, some) = (predict(50), predict(7));
+    let gap = all.probabilities.iter().zip(&some.probabilities);
+    assert!(gap.into_iter().all(|(a, b)| (a - b).abs() < 1e-5));
+}
+
+#[test]
+fn resuming_equals_never_stopping() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run.safetensors");
+    let data = data(80);
+    for kind in [HiddenKind::SpectralCirculant, HiddenKind::Convolution] {
+        let mut whole = run(kind, config().with_steps(10), &data);
+        let losses = go_on(&mut whole, &data);
+        let mut first = run(kind, config().with_steps(5), &data);
+        go_on(&mut first, &data);
+        first.save(&path, data.fingerprint()).expect("saves");
+        drop(first);
+        // Another process would start from other numbers: these are all replaced.
+        let mut second = run(kind, config().with_steps(10), &data);
+        second.resume(&path, data.fingerprint()).expect("resumes");
+        assert_eq!(second.steps_done(), 5);
+        assert_eq!(go_on(&mut second, &data), losses[5..]);
+        assert!(numbers(second.network()) == numbers(whole.network()));
+    }
+}
+
+#[test]
+fn checkpoints_of_other_runs_are_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run.safetensors");
+    let (data, other_data) = (data(40), data(41));
+    let mut svi = run(HiddenKind::SpectralCirculant, config().with_steps(2), &data);
+    go_on(&mut svi, &data);
+    svi.save(&path, data.fingerprint()).expect("saves");
+    let before = numbers(svi.network());
+
+    let mut resume = |path: &Path, fingerprint: u64| {
+        let error = svi.resume(path, fingerprint).expect_err("another run");
+        assert!(numbers(svi.network()) == before, "nothing has changed");
+        assert_eq!(svi.steps_done(), 2);
+        error.to_string()
+    };
+    assert!(resume(&path, other_data.fingerprint()).contains("data"));
+    assert!(resume(&directory.path().join("none"), 0).contains("none"));
+    let whole = std::fs::read(&path).expect("reads");
+    let damaged = directory.path().join("damaged.safetensors");
+    for length in [0, 5, 100, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&damaged, &whole[..length]).expect("writes");
+        let error = resume(&damaged, data.fingerprint());
+        assert!(
+            error.contains("not a complete checkpoint"),
+            "{length}: {error}"
+        );
+    }
+    let mut flipped = whole.clone();
+    let last = flipped.len() - 3;
+    flipped[last] ^= 1;
+    std::fs::write(&damaged, &flipped).expect("writes");
+    assert!(resume(&damaged, data.fingerprint()).contains("checksum"));
+    // Another model.
+    let mut dense = run(HiddenKind::SpectralBccb, config().with_steps(2), &data);
+    let error = dense
+        .resume(&path, data.fingerprint())
+        .expect_err("another model");
+    assert!(error.to_string().contains("hidden.coordinates"), "{error}");
+    let mut seed = run(HiddenKind::SpectralCirculant, config().with_seed(1), &data);
+    let error = seed
+        .resume(&path, data.fingerprint())
+        .expect_err("another seed");
+    assert!(error.to_string().contains("seed"), "{error}");
+    assert!(std::fs::read(&path).expect("reads") == whole, "left alone");
+}
+
+const CHILD: &str = "CIRCULANT_TEST_CHECKPOINT";
+
+/// The process that [`killing_during_a_save_leaves_a_whole_checkpoint`] kills: saves without end.
+#[test]
+fn child_that_saves_without_end() {
+    let Ok(path) = std::env::var(CHILD) else {
+        return;
+    };
+    let data = data(40);
+    let mut svi = run(HiddenKind::SpectralCirculant, config(), &data);
+    let plan = CheckpointPlan {
+        path: PathBuf::from(path),
+        every: 1,
+    };
+    svi.fit(&data, Some(&plan), |_| ControlFlow::Continue(()))
+        .expect("trains");
+}
+
+#[test]
+fn killing_during_a_save_leaves_a_whole_checkpoint() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run.safetensors");
+    let data = data(40);
+    for delay in 0..6 {
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "child_that_saves_without_end"])
+            .env(CHILD, &path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("starts");
+        while !path.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(30 + 7 * delay));
+        child.kill().expect("was running");
+        child.wait().expect("ends");
+        let mut svi = run(HiddenKind::SpectralCirculant, config(), &data);
+        svi.resume(&path, data.fingerprint())
+            .expect("the old checkpoint or the new one, never a broken one");
+        assert!(svi.steps_done() > 0);
+    }
+}
+
+#[test]
+fn divergence_names_the_parameter() {
+    let data = data(40);
+    let model = MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&device());
+    let network = model.bayesian_config().init(model).expect("valid");
+    // Steps this large overflow within a few.
+    let settings = config().with_learning_rate(1e30);
+    let optimizer = SgdConfig::new().init();
+    let mut svi = Svi::with_optimizer(network, optimizer, settings, 40).expect("valid");
+    let error = svi
+        .fit(&data, None, |_| ControlFlow::Continue(()))
+        .expect_err("diverges");
+    let BayesError::Diverged {
+        parameter, step, ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert!(*step > 0);
+    assert!(
+        ["hidden.", "output."]
+            .iter()
+            .any(|name| parameter.starts_with(name)),
+        "{error}"
+    );
+}
+
+/// A parameter that is not finite is found before anything is trained or saved.
+#[test]
+fn a_poisoned_parameter_is_named_and_never_saved() {
+    let data = data(40);
+    let mut model = MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&device());
+    let bias = model.output.bias.take().expect("has one");
+    model.output.bias = Some(bias.map(|bias| bias.mul_scalar(f32::NAN).detach().require_grad()));
+    let network = model.bayesian_config().init(model).expect("valid");
+    let mut svi = Svi::new(network, config(), 40).expect("valid");
+    let error = svi.fit(&data, None, |_| ControlFlow::Continue(()));
+    let error = error.expect_err("not finite").to_string();
+    assert!(error.contains("output.bias.mean"), "{error}");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run.safetensors");
+    std::fs::write(&path, "precious").expect("writes");
+    let error = svi.save(&path, 0).expect_err("not finite").to_string();
+    assert!(error.contains("output.bias.mean"), "{error}");
+    assert_eq!(std::fs::read(&path).expect("reads"), b"precious");
+}
+
+#[test]
+fn stops_when_asked_and_when_nothing_improves() {
+    let data = data(40);
+    let mut svi = run(HiddenKind::SpectralCirculant, config(), &data);
+    let stop = svi.fit(&data, None, |report| {
+        if report.step == 2 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    assert_eq!(stop.expect("trains"), Stop::Asked);
+    assert_eq!(svi.steps_done(), 3);
+    // Steps that are too small to change anything.
+    let still = config()
+        .with_learning_rate(1e-12)
+        .with_patience(Some(20))
+        .with_steps(5000);
+    let mut svi = run(HiddenKind::SpectralCirculant, still, &data);
+    let stop = svi.fit(&data, None, |_| ControlFlow::Continue(()));
+    assert_eq!(stop.expect("trains"), Stop::Converged);
+}
+
+/// A network of one's own, with any optimiser, and with a choice per parameter.
+#[test]
+fn a_network_of_ones_own() {
+    #[derive(Module, Debug)]
+    struct Mine {
+        mix: SpectralCirculant1d,
+        read: burn::nn::Linear,
+    }
+    impl Classifier<2> for Mine {
+        fn logits(&self, x: Tensor<2>) -> Tensor<2> {
+            self.read.forward(tanh(self.mix.forward(x)))
+        }
+    }
+    let model = Mine {
+        mix: SpectralCirculant1dConfig::new(8).init(&device()),
+        read: burn::nn::LinearConfig::new(8, 3).init(&device()),
+    };
+    let config = BayesianConfig::new()
+        .with_default(Site::deterministic())
+        .with_site(
+            "mix.coordinates",
+            Site::default_spectral(&model.mix.spectrum_layout()),
+        )
+        .with_site("read.weight", Site::mean_field(2.0));
+    let network = config.init(model.clone()).expect("valid");
+    let paths: Vec<&str> = network.posteriors().map(|(path, _)| path).collect();
+    assert_eq!(paths, ["mix.coordinates", "read.weight"]);
+    // 8*(8+2)+8 low-rank, 2*24 mean-field, biases 1 and 3.
+    assert_eq!(network.num_params(), 88 + 48 + 4);
+    let inputs: Vec<f32> = (0..60 * 8)
+        .map(|i| (i * 37 % 11) as f32 / 5.0 - 1.0)
+        .collect();
+    let labels: Vec<i64> = (0..60).map(|i| i % 3).collect();
+    let data = LabelledData::new(inputs, [60, 8], &labels, 3, &device()).expect("valid");
+    let clipped = AdamWConfig::new()
+        .with_grad_clipping(Some(burn::grad_clipping::GradientClippingConfig::Norm(1.0)))
+        .init();
+    let settings = SviConfig::new()
+        .with_steps(5)
+        .with_batch(20)
+        .with_samples(2);
+    let bias = network.mean().read.bias.expect("has one").val();
+    let mut svi = Svi::with_optimizer(network, clipped, settings, 60).expect("valid");
+    svi.fit(&data, None, |_| ControlFlow::Continue(()))
+        .expect("trains");
+    let trained = svi.network().mean().read.bias.expect("has one").val();
+    let moved: f32 = (trained - bias).abs().max().into_scalar();
+    assert!(moved > 0.0, "deterministic parameters are trained as well");
+    // The point estimate of the same definition.
+    let point = config.into_point_estimate().init(model).expect("valid");
+    assert_eq!(point.num_params(), 8 + 24 + 4);
+}
+
+#[test]
+fn wrong_choices_are_named() {
+    let model = || MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&device());
+    let error = |site: Site| {
+        BayesianConfig::new()
+            .with_site("hidden.coordinates", site)
+            .init(model())
+            .expect_err("wrong choice")
+            .to_string()
+    };
+    let site = || model().hidden_site().expect("spectral");
+    assert!(error(site().with_rank(0)).contains("1..=784, got 0"));
+    assert!(error(site().with_rank(785)).contains("1..=784, got 785"));
+    assert!(error(Site::mean_field(f64::NAN)).contains("NaN"));
+    assert!(error(Site::mean_field(1.0).with_prior(Prior::Diagonal(vec![1.0; 3]))).contains("784"));
+    let negative = Prior::Diagonal(vec![-1.0; 784]);
+    assert!(error(Site::mean_field(1.0).with_prior(negative)).contains("-1"));
+    assert!(error(site().with_initial_deviation(0.0)).contains("initial deviation"));
+    let low_rank = PosteriorKind::LowRank {
+        rank: 2,
+        jitter: -1.0,
+    };
+    assert!(error(site().with_posterior(low_rank)).contains("jitter"));
+
+    let network = || model().bayesian_config().init(model()).expect("valid");
+    let settings = |config: SviConfig, examples: usize| {
+        Svi::new(network(), config, examples)
+            .map(|_| ())
+            .expect_err("wrong settings")
+            .to_string()
+    };
+    assert!(settings(SviConfig::new(), 0).contains("empty"));
+    assert!(settings(SviConfig::new().with_batch(0), 5).contains("batch"));
+    assert!(settings(SviConfig::new().with_samples(0), 5).contains("samples"));
+    assert!(settings(SviConfig::new().with_learning_rate(f64::NAN), 5).contains("learning rate"));
+    let plain = MnistModelConfig::new(HiddenKind::Dense).init(&circulant::cpu());
+    let plain = BayesianConfig::new().init(plain).expect("valid");
+    let error = Svi::new(plain, SviConfig::new(), 5)
+        .map(|_| ())
+        .expect_err("no autodiff");
+    assert!(error.to_string().contains("autodiff"));
+    let empty = Tensor::<4>::zeros([0, 1, 28, 28], &circulant::cpu());
+    assert!(PredictiveConfig::new().predict(&network(), empty).is_err());
+}
