@@ -1,8 +1,10 @@
 """The cases that are timed, their names and what each of them must reach.
 
-A name is `layer/shape/work`. 1D shapes are `batch x length`; 2D shapes are
-`batch x C_in-C_out x H x W`. Only the standard library, because `compare.py`
-reads this before the virtual environment exists.
+A layer's name is `layer/shape/work`. 1D shapes are `batch x length`; 2D shapes are
+`batch x C_in-C_out x H x W`. A case of variational inference is `svi/model/batch`,
+`predictive/model/SAMPLESxINPUTS`, or, in a fresh process, `memory/` or `start/` before
+the name of an SVI case. Only the standard library, because `compare.py` reads this
+before the virtual environment exists.
 """
 
 import re
@@ -18,10 +20,56 @@ class Case:
     # (d,) in 1D, (H, W) in 2D
     grid: tuple
     backward: bool
+    # the same for every layer; see Inference
+    suite, work, unit, pieces, rate = "layers", "layer", "ms", 1, None
+
+
+@dataclass(frozen=True)
+class Inference:
+    """A case of variational inference."""
+
+    name: str
+    # svi, predictive, memory or start
+    work: str
+    model: str
+    # of a prediction: how many inputs
+    batch: int
+    # posterior samples of a prediction
+    samples: int = 1
+    suite = "svi"
+
+    @property
+    def pieces(self):
+        """Steps per timed call: a loop of them is one call for JAX."""
+        return 10 if self.work == "svi" else 1
+
+    @property
+    def unit(self):
+        return {"memory": "MiB", "start": "s"}.get(self.work, "ms")
+
+    @property
+    def rate(self):
+        """(What is done, how many of it in one timed piece of work), if that is of interest."""
+        return {"svi": ("steps", 1), "predictive": ("inputs", self.batch)}.get(self.work)
+
+
+def parse_inference(name):
+    """The case of variational inference that a name stands for; None if it is none."""
+    models = "spectral-circulant|spectral-bccb|conv2d|dense"
+    step = re.fullmatch(rf"(?:(memory|start)/)?svi/({models})/(\d+)", name)
+    if step:
+        return Inference(name, step[1] or "svi", step[2], int(step[3]))
+    prediction = re.fullmatch(r"predictive/(spectral-\w+)/(\d+)x(\d+)", name)
+    if prediction:
+        return Inference(name, "predictive", prediction[1], int(prediction[3]), int(prediction[2]))
+    return None
 
 
 def parse(name):
     """The case that a name stands for; ValueError says what a name looks like."""
+    inference = parse_inference(name)
+    if inference:
+        return inference
     layer, shape, work = (name.split("/") + ["", ""])[:3]
     one = re.fullmatch(r"(\d+)x(\d+)", shape)
     two = re.fullmatch(r"(\d+)x(\d+)-(\d+)x(\d+)x(\d+)", shape)
@@ -35,13 +83,14 @@ def parse(name):
             return Case(name, batch, c_in, c_out, (height, width), backward)
     raise ValueError(
         f"case {name!r}: expected circulant1d/BxD/WORK or bccb2d/BxI-OxHxW/WORK, "
-        "WORK being forward or forward_backward"
+        "WORK being forward or forward_backward; or svi/MODEL/B, memory/svi/MODEL/B, "
+        "start/svi/MODEL/B, predictive/MODEL/SAMPLESxINPUTS"
     )
 
 
-# Case name -> how many times faster than the best peer we must at least be.
+# Case name -> how many times faster (or smaller) than the best peer we must at least be.
 # None: measured for information only.
-TARGETS = {
+LAYERS = {
     "circulant1d/512x784/forward_backward": 1.5,
     "circulant1d/8320x128/forward_backward": 1.5,
     "circulant1d/512x2048/forward_backward": 1.5,
@@ -53,9 +102,23 @@ TARGETS = {
     "bccb2d/32x64-64x32x32/forward_backward": 2.5,
 }
 
+INFERENCE = {
+    "svi/spectral-circulant/128": 2.0,
+    "svi/spectral-circulant/512": 2.0,
+    "svi/spectral-bccb/512": 2.0,
+    "svi/conv2d/512": 1.0,
+    "svi/dense/512": 1.0,
+    "predictive/spectral-circulant/50x10000": 2.0,
+    "memory/svi/spectral-circulant/512": None,
+    "start/svi/spectral-circulant/512": None,
+}
+
+# Suite -> its cases; each suite has its own benchmark on our side.
+SUITES = {"layers": LAYERS, "svi": INFERENCE}
+
 # Small shapes for `--check`: even and odd lengths, even and odd sides of a grid,
 # and channel counts that differ so that a transposed mixing matrix is caught.
-CHECKS = [
+LAYER_CHECKS = [
     f"{shape}/{work}"
     for shape in (
         "circulant1d/3x7",
@@ -69,3 +132,14 @@ CHECKS = [
     )
     for work in ("forward", "forward_backward")
 ]
+
+INFERENCE_CHECKS = [
+    "svi/spectral-circulant/7",
+    "svi/spectral-bccb/7",
+    "svi/conv2d/7",
+    "svi/dense/7",
+    "predictive/spectral-circulant/3x8",
+    "predictive/spectral-bccb/3x8",
+]
+
+CHECKS = {"layers": LAYER_CHECKS, "svi": INFERENCE_CHECKS}

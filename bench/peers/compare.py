@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Time our layers beside PyTorch and JAX, by turns, and print the ratios.
+"""Measure our layers and variational inference beside PyTorch and JAX, by turns; print the ratios.
 
     python3 bench/peers/compare.py            the table
-    python3 bench/peers/compare.py --check    do the peers compute the right thing?
+    python3 bench/peers/compare.py --check    does everyone compute the right thing?
 
 Exit codes: 0 done (targets missed or not), 1 a check failed, 2 could not run.
 """
@@ -10,17 +10,21 @@ Exit codes: 0 done (targets missed or not), 1 a check failed, 2 could not run.
 import argparse
 import json
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack, closing
+from functools import cache
 from pathlib import Path
 
 import environment
-from cases import CHECKS, TARGETS
+from cases import CHECKS, SUITES, parse
 from contestants import Ours, Peer
-from environment import Failed, log
+from environment import HERE, Failed, log
 
 PEERS = ("torch", "jax")
+TARGETS = {case: target for cases in SUITES.values() for case, target in cases.items()}
 # Relative to the largest entry. A few roundings in each of about hundred terms.
 TOLERANCES = {"float32": 5e-6, "float64": 1e-13}
 # Threads of the side that has just stopped spin for a moment before they sleep.
@@ -28,16 +32,18 @@ PAUSE_SECONDS = 0.05
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description="Our layers beside PyTorch and JAX.")
+    parser = argparse.ArgumentParser(description="Ours beside PyTorch and JAX.")
     add = parser.add_argument
-    add("--check", action="store_true", help="compare the peers with a dense f64 version")
+    add("--check", action="store_true", help="compare with slow and obvious f64 versions")
+    add("--suite", choices=(*SUITES, "all"), default="all", help="which cases (default all)")
     add("--case", default="", metavar="PART", help="only cases with PART in their name")
     add("--rounds", type=int, default=3, help="turns per side and case (default 3)")
     add("--seconds", type=float, default=1.0, help="per measurement (default 1.0)")
     add("--threads", type=int, choices=(1, 2), default=2, help="per side (default 2)")
     add("--json", metavar="FILE", help="write every number, versions and the machine")
     add("--venv", metavar="DIR", help="use this environment as it is")
-    add("--ours", metavar="EXE", help="use this executable instead of building ours")
+    add("--ours", metavar="EXE", help="use this instead of building our benchmark `layers`")
+    add("--ours-svi", metavar="EXE", help="use this instead of building our benchmark `svi`")
     parsed = parser.parse_args()
     if parsed.rounds < 1:
         parser.error(f"--rounds: expected at least 1, found {parsed.rounds}")
@@ -53,23 +59,63 @@ def start_peers(stack, python, threads, **variables):
     ]
 
 
-def check(python, threads):
+def suites(options):
+    return [suite for suite in SUITES if options.suite in (suite, "all")]
+
+
+def make_ours(options):
+    """Our side; a benchmark is built only if one of its cases comes up."""
+    given = {"layers": options.ours, "svi": options.ours_svi}
+
+    @cache
+    def executable(suite):
+        return given[suite] or environment.build_ours(suite)
+
+    def executable_of_case(case):
+        return executable(parse(case).suite)
+
+    return Ours(executable_of_case, options.threads)
+
+
+def check_peers(options, python):
     """Print the errors of every variant; whether all are within tolerance."""
     good = True
     print(f"{'case':38}{'peer':7}{'variant':12}{'f32':>9}{'f64':>9}")
     with ExitStack() as stack:
-        peers = start_peers(stack, python, threads, JAX_ENABLE_X64="1")
-        for case in CHECKS:
-            for peer in peers:
+        peers = start_peers(stack, python, options.threads, JAX_ENABLE_X64="1")
+        for case in [case for suite in suites(options) for case in CHECKS[suite]]:
+            for peer in peers if options.case in case else []:
                 answer = peer.ask(op="check", case=case)
                 for variant, errors in answer["errors"].items():
                     within = all(errors[t] <= limit for t, limit in TOLERANCES.items())
                     good &= within
                     numbers = "".join(f"{errors[t]:9.1e}" for t in TOLERANCES)
                     verdict = "" if within else "  WRONG"
-                    print(f"{case:38}{peer.name:7}{variant:12}{numbers}{verdict}")
+                    print(f"{case:38}{peer.name:7}{variant:12}{numbers}{verdict}", flush=True)
     limits = ", ".join(f"{t} {limit:.0e}" for t, limit in TOLERANCES.items())
-    print(f"{'all' if good else 'NOT all'} within tolerance ({limits})")
+    print(f"{'all' if good else 'NOT all'} within tolerance ({limits})", flush=True)
+    return good
+
+
+def check_ours(options, python):
+    """Let ours export one step of every SVI case and calculate it again."""
+    good, ours = True, make_ours(options)
+    with tempfile.TemporaryDirectory() as directory:
+        for case in SUITES["svi"]:
+            if parse(case).work == "svi" and options.case in case:
+                path = Path(directory) / "step.safetensors"
+                ours.export(case, path)
+                done = subprocess.run([python, HERE / "svi_check.py", case, path])
+                if done.returncode not in (0, 1):
+                    raise Failed(f"{case}: the exported step could not be checked")
+                good &= done.returncode == 0
+    return good
+
+
+def check(options, python):
+    good = check_peers(options, python)
+    if "svi" in suites(options):
+        good &= check_ours(options, python)
     return good
 
 
@@ -79,16 +125,16 @@ def measure(case, sides, rounds, seconds):
     for turn in range(rounds):
         for side in sides:
             log(f"{case}: round {turn + 1} of {rounds}, {side.name}")
-            turns[side.name].append(side.time(case, seconds))
+            turns[side.name].append(side.measure(case, seconds))
             time.sleep(PAUSE_SECONDS)
-    result = {"case": case, "unit": "ms"}
+    result = {"case": case, "unit": parse(case).unit}
     for name, times in turns.items():
         result[name] = {
             "best": min(t["best"] for t in times),
             "median": statistics.median(t["median"] for t in times),
             "rounds": [{key: t[key] for key in ("best", "median")} for t in times],
         }
-        for key in ("variant", "tried"):
+        for key in ("variant", "tried", "data_mib"):
             if key in times[0]:
                 result[name][key] = times[0][key]
     for key in ("best", "median"):
@@ -102,7 +148,7 @@ def measure(case, sides, rounds, seconds):
 
 def header():
     sides = "".join(f"{name + ' best/median':>22}" for name in ("ours", *PEERS))
-    return f"{'case (ms)':40}{sides}{'ratio':>8}{'at least':>10}{'reached':>9}"
+    return f"{'case':46}{sides}{'ratio':>8}{'at least':>10}{'reached':>9}"
 
 
 def row(result):
@@ -115,14 +161,31 @@ def row(result):
         target = f"{result['at_least']:.1f}"
         reached = "yes" if result["reached"] else "no"
     ratio = f"{result['ratio_of_best']:.2f}"
-    return f"{result['case']:40}{sides}{ratio:>8}{target:>10}{reached:>9}"
+    label = f"{result['case']} ({result['unit']})"
+    return f"{label:46}{sides}{ratio:>8}{target:>10}{reached:>9}{remark(result)}"
+
+
+def remark(result):
+    """Steps or inputs per second at the best time; or how much of the memory is data."""
+    rate = parse(result["case"]).rate
+    if rate:
+        what, count = rate
+        speeds = (f"{count * 1e3 / result[name]['best']:.0f}" for name in ("ours", *PEERS))
+        return f"  {'/'.join(speeds)} {what}/s"
+    if result["unit"] == "MiB":
+        sizes = (f"{result[name]['data_mib']:.0f}" for name in ("ours", *PEERS))
+        return f"  of it data {'/'.join(sizes)}"
+    return ""
 
 
 def compare(options, python):
-    chosen = [case for case in TARGETS if options.case in case]
+    cases = [case for suite in suites(options) for case in SUITES[suite]]
+    chosen = [case for case in cases if options.case in case]
     if not chosen:
-        raise Failed(f"--case {options.case}: no such case; there are\n" + "\n".join(TARGETS))
-    executable = options.ours or environment.build_ours()
+        raise Failed(f"--case {options.case}: no such case; there are\n" + "\n".join(cases))
+    ours = make_ours(options)
+    for case in chosen:
+        ours.executable_of_case(case)  # builds before anything is pinned
     environment.pin(options.threads)
     with ExitStack() as stack:
         peers = start_peers(stack, python, options.threads)
@@ -135,7 +198,7 @@ def compare(options, python):
             "cases": [],
         }
         log(json.dumps({**report["machine"], **report["versions"]}))
-        sides = [Ours(executable, options.threads), *peers]
+        sides = [ours, *peers]
         print(header(), flush=True)
         for case in chosen:
             result = measure(case, sides, options.rounds, options.seconds)
@@ -144,7 +207,7 @@ def compare(options, python):
             if options.json:
                 # After every case, so that an interrupted run keeps its numbers.
                 Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
-    print("ratio: best time of the faster peer over our best time, same run")
+    print("ratio: best of the better peer over our best, same run")
 
 
 def main():
@@ -152,7 +215,7 @@ def main():
     try:
         python = environment.given_python(options.venv) if options.venv else environment.own_python()
         if options.check:
-            return 0 if check(python, options.threads) else 1
+            return 0 if check(options, python) else 1
         compare(options, python)
         return 0
     except Failed as failure:

@@ -11,7 +11,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 REQUIREMENTS = HERE / "requirements.txt"
-BUILD = "cargo bench -p circulant-kernels --bench layers --no-run --message-format=json"
+# Suite -> package; the benchmark has the name of the suite.
+PACKAGES = {"layers": "circulant-kernels", "svi": "circulant"}
 
 
 class Failed(Exception):
@@ -53,24 +54,29 @@ def given_python(directory):
     return python
 
 
-def build_ours():
-    """Build the benchmark and return its executable, as cargo reports it."""
-    log(BUILD)
+def build_ours(suite):
+    """Build the benchmark of a suite and return its executable, as cargo reports it."""
+    build = f"cargo bench -p {PACKAGES[suite]} --bench {suite} --no-run --message-format=json"
+    log(build)
     try:
-        done = subprocess.run(BUILD.split(), cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(build.split(), cwd=ROOT, stdout=subprocess.PIPE, text=True)
     except OSError as error:
-        raise Failed(f"cargo: {error.strerror}; install Rust, or pass --ours EXE") from error
+        raise Failed(f"cargo: {error.strerror}; install Rust, or pass {flag(suite)} EXE") from error
     if done.returncode != 0:
         raise Failed("cargo could not build the benchmark; see its message above")
     found = None
     for line in done.stdout.splitlines():
         message = json.loads(line) if line.startswith("{") else {}
         target = message.get("target", {})
-        if target.get("name") == "layers" and "bench" in target.get("kind", []):
+        if target.get("name") == suite and "bench" in target.get("kind", []):
             found = message.get("executable") or found
     if found is None:
-        raise Failed("cargo built no executable for the benchmark `layers`")
+        raise Failed(f"cargo built no executable for the benchmark `{suite}`")
     return found
+
+
+def flag(suite):
+    return {"layers": "--ours", "svi": "--ours-svi"}[suite]
 
 
 def pin(threads):
@@ -81,8 +87,17 @@ def pin(threads):
     os.sched_setaffinity(0, allowed[:threads])
 
 
+# Freed memory stays with the process. Otherwise the peers spend up to half their time
+# on page faults for their temporary arrays.
+KEEP_MEMORY = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
+    "MALLOC_TOP_PAD_": str(1 << 26),
+}
+
+
 def variables(threads, **more):
-    """Environment of every timed process, ours included."""
+    """Environment of every measured process, ours included; timed ones add KEEP_MEMORY."""
     count = str(threads)
     flags = os.environ.get("XLA_FLAGS", "")
     if threads == 1:
@@ -94,11 +109,6 @@ def variables(threads, **more):
         "NPROC": count,
         "XLA_FLAGS": flags.strip(),
         "JAX_PLATFORMS": "cpu",
-        # Freed memory stays with the process. Otherwise the peers spend up to
-        # half their time on page faults for their temporary arrays.
-        "MALLOC_MMAP_MAX_": "0",
-        "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
-        "MALLOC_TOP_PAD_": str(1 << 26),
         **more,
     }
 

@@ -57,3 +57,14 @@ def layer(x, a, b, g):
         for j, unit in enumerate(units):
             ga[j, i, o] = np.sum(flat_g[:, o] * (flat_x[:, i] @ unit.T))
     return y.reshape(g.shape), gx.reshape(x.shape), ga, flat_g.sum(axis=(0, 2))
+
+
+def relative_error(found, expected):
+    """Largest difference over the largest expected value; worst of all outputs."""
+    errors = []
+    for f, e in zip(found, expected, strict=True):
+        if f.shape != e.shape:
+            raise ValueError(f"expected shape {e.shape}, found {f.shape}")
+        difference = np.abs(f.astype(float) - e.astype(float)).max()
+        errors.append(float(difference / np.abs(e).max()))
+    return max(errors)

@@ -16,6 +16,7 @@ import numpy as np
 
 import cases
 import reference
+import svi_worker
 
 # Shorter calls are timed in batches, because reading the clock and the timer's
 # granularity would show.
@@ -46,19 +47,8 @@ def inputs(case, dtype):
     return [np.asarray(random.standard_normal(s), dtype) for s in shapes]
 
 
-def relative_error(found, expected):
-    """Largest difference over the largest expected value; worst of all outputs."""
-    errors = []
-    for f, e in zip(found, expected, strict=True):
-        if f.shape != e.shape:
-            raise ValueError(f"expected shape {e.shape}, found {f.shape}")
-        difference = np.abs(f.astype(float) - e.astype(float)).max()
-        errors.append(float(difference / np.abs(e).max()))
-    return max(errors)
-
-
-def measure(call, seconds):
-    """Best and median time of one call, in milliseconds."""
+def measure(call, seconds, pieces=1):
+    """Best and median time of one of the pieces that a call does, in milliseconds."""
     clock = time.perf_counter
     # The first call compiles, so it says nothing about the duration.
     call()
@@ -76,25 +66,31 @@ def measure(call, seconds):
         start = clock()
         for _ in range(batch):
             call()
-        samples.append((clock() - start) / batch * 1e3)
+        samples.append((clock() - start) / (batch * pieces) * 1e3)
     gc.enable()
     return {"best": min(samples), "median": statistics.median(samples)}
 
 
-def prepare(peer, case):
-    """The quickest variant, its name, and what each variant took."""
+def layer_variants(peer, case):
     calls = peer.variants(case, *inputs(case, np.float32))
     expected = None
     for name, call in calls.items():
         found = peer.to_numpy(call())
         expected = expected or found
-        error = relative_error(found, expected)
+        error = reference.relative_error(found, expected)
         if not error < VARIANTS_AGREE:
             raise ValueError(f"{case.name}: variant {name!r} is off by {error:.1e}")
+    return calls
+
+
+def prepare(peer, case):
+    """The quickest variant, its name, and what each variant took."""
+    variants = svi_worker.variants if case.suite == "svi" else layer_variants
+    calls = variants(peer, case)
     trials = {name: [] for name in calls}
     for _ in range(2):
         for name, call in calls.items():
-            trials[name].append(measure(call, TRIAL_SECONDS)["best"])
+            trials[name].append(measure(call, TRIAL_SECONDS, case.pieces)["best"])
     tried = {name: min(bests) for name, bests in trials.items()}
     quickest = min(tried, key=tried.get)
     return calls[quickest], quickest, tried
@@ -102,6 +98,8 @@ def prepare(peer, case):
 
 def check(peer, case):
     """Variant -> error against the dense f64 reference, in f32 and in f64."""
+    if case.suite == "svi":
+        return svi_worker.check(peer, case)
     exact = inputs(case, np.float64)
     height, width = (1, *case.grid)[-2:]
     shapes = [v.shape for v in exact]
@@ -125,7 +123,7 @@ def check(peer, case):
             found = peer.to_numpy(call())
             if found[0].dtype != dtype:
                 raise ValueError(f"expected {dtype}, found {found[0].dtype}")
-            errors.setdefault(name, {})[dtype] = relative_error(found, expected)
+            errors.setdefault(name, {})[dtype] = reference.relative_error(found, expected)
     return errors
 
 
@@ -144,7 +142,7 @@ def serve(peer, requests, answer):
             # One case at a time: old inputs would take memory from the others.
             prepared = {case.name: prepare(peer, case)}
         call, variant, tried = prepared[case.name]
-        times = measure(call, request["seconds"])
+        times = measure(call, request["seconds"], case.pieces)
         answer({**times, "variant": variant, "tried": tried})
 
 

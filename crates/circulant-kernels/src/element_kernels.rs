@@ -2,6 +2,7 @@
 //! `kernels.rs`: they are compiled once, here, with this crate's optimisation.
 
 use crate::adam::AdamChunk;
+use crate::convolution::{BackwardChunk, ForwardChunk};
 use crate::cross_entropy::CrossEntropyChunk;
 use crate::elementwise::{BiasTanhChunk, ColumnSumChunk, TanhBackwardChunk, TanhChunk};
 use crate::gaussian::{
@@ -61,4 +62,8 @@ kernels! {
     cross_entropy_chunk(CrossEntropyChunk<'_, Self>) -> f64;
     /// One step of Adam.
     adam_chunk(AdamChunk<'_, Self>) -> ();
+    /// A convolution.
+    convolution_forward_chunk(ForwardChunk<'_, Self>) -> ();
+    /// The gradients of a convolution.
+    convolution_backward_chunk(BackwardChunk<'_, Self>) -> Vec<f64>;
 }

@@ -2,7 +2,7 @@
 //! this crate's optimisation, and not again in every crate that uses a generic plan.
 
 use crate::lane_fft::{ForwardBlock, InverseBlock};
-use crate::mixing::{Correlate, Mix};
+use crate::mixing::{Mix, MixBackward};
 use crate::simd::Isa;
 use crate::single::Adjoint;
 
@@ -36,6 +36,6 @@ kernels! {
     adjoint(Adjoint<Self>);
     /// Channel mixing.
     mix(Mix<'_, Self>);
-    /// The gradient of the channel mixing.
-    correlate(Correlate<'_, Self>);
+    /// The gradients of the channel mixing.
+    mix_backward(MixBackward<'_, Self>);
 }

@@ -3,9 +3,9 @@
 //! every number is finite.
 //!
 //! Number `i` depends on the key and on `i` alone. f32: 64 blocks of the generator make a group of
-//! 256 numbers; number `j` and `j + 128` of a group are the cosine and the sine of pair `j`, which
-//! has word `j mod 2` of block `j/2` as `u` and word `2 + j mod 2` as `v`. f64: block `b` makes the
-//! numbers `2b` and `2b + 1`.
+//! 256 numbers; numbers `j` and `j + 128` of a group are the cosine and the sine of pair `j`, which
+//! takes `u` and `v` from block `j mod 64`: its words 0 and 2 if `j < 64`, 1 and 3 otherwise. f64:
+//! block `b` makes the numbers `2b` and `2b + 1`.
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -77,51 +77,89 @@ impl Normal for f32 {
         let blocks_of = |group: usize| first / 4 + (group * BLOCKS) as u64;
         let (groups, rest) = out.as_chunks_mut::<GROUP>();
         let whole = groups.len();
+        let mut scratch = GroupScratch::new();
         for (group, numbers) in groups.iter_mut().enumerate() {
-            normal_group(key, blocks_of(group), numbers);
+            normal_group(key, blocks_of(group), &mut scratch, numbers);
         }
         if !rest.is_empty() {
             let mut numbers = [0.0; GROUP];
-            normal_group(key, blocks_of(whole), &mut numbers);
+            normal_group(key, blocks_of(whole), &mut scratch, &mut numbers);
             rest.copy_from_slice(&numbers[..rest.len()]);
         }
     }
 }
 
-#[inline(always)]
-fn normal_group(key: NoiseKey, first_block: u64, out: &mut [f32; GROUP]) {
-    let mut radii = [[0; 2]; BLOCKS];
-    let mut angles = [[0; 2]; BLOCKS];
-    for (i, (radius, angle)) in radii.iter_mut().zip(&mut angles).enumerate() {
-        let words = words(key, first_block + i as u64);
-        *radius = [words[0] as u32, words[1] as u32];
-        *angle = [words[2] as u32, words[3] as u32];
-    }
-    let (cosines, sines) = out.split_at_mut(PAIRS);
-    let pairs = radii.as_flattened().iter().zip(angles.as_flattened());
-    for ((cosine, sine), (&radius, &angle)) in cosines.iter_mut().zip(sines).zip(pairs) {
-        (*cosine, *sine) = normal_pair(radius, angle);
+/// Words and lengths of the pairs of a group, by the halves of the group.
+struct GroupScratch {
+    radii: [[u32; BLOCKS]; 2],
+    angles: [[u32; BLOCKS]; 2],
+    lengths: [f32; PAIRS],
+}
+
+impl GroupScratch {
+    #[inline(always)]
+    fn new() -> Self {
+        Self {
+            radii: [[0; BLOCKS]; 2],
+            angles: [[0; BLOCKS]; 2],
+            lengths: [0.0; PAIRS],
+        }
     }
 }
 
-/// `u = (radius/2 + 1/2) / 2^31`, rounded; `v = angle / 2^32`.
+/// Short loops one after the other: more of their turns are under way at the same time than of a
+/// long one.
 #[inline(always)]
-fn normal_pair(radius: u32, angle: u32) -> (f32, f32) {
-    const TO_UNIT: f32 = 1.0 / (1u32 << 31) as f32;
+fn normal_group(
+    key: NoiseKey,
+    first_block: u64,
+    scratch: &mut GroupScratch,
+    out: &mut [f32; GROUP],
+) {
+    // Two independent blocks at a time: one alone would wait for its own products.
+    for i in 0..BLOCKS / 2 {
+        for j in [i, i + BLOCKS / 2] {
+            let words = words(key, first_block + j as u64);
+            scratch.radii[0][j] = words[0] as u32;
+            scratch.radii[1][j] = words[1] as u32;
+            scratch.angles[0][j] = words[2] as u32;
+            scratch.angles[1][j] = words[3] as u32;
+        }
+    }
+    let radii = scratch.radii.as_flattened();
+    for (length, &radius) in scratch.lengths.iter_mut().zip(radii) {
+        *length = length_of(radius);
+    }
+    let (cosines, sines) = out.split_at_mut(PAIRS);
+    let inputs = scratch.lengths.iter().zip(scratch.angles.as_flattened());
+    for ((cosine, sine), (length, &angle)) in cosines.iter_mut().zip(sines).zip(inputs) {
+        let direction = direction_of(angle);
+        *cosine = length * direction.0;
+        *sine = length * direction.1;
+    }
+}
+
+/// `sqrt(-2 ln u)` with `u = (word/2 + 1/2) / 2^31`, rounded.
+#[inline(always)]
+fn length_of(word: u32) -> f32 {
+    let u = (word >> 1) as i32 as f32 + 0.5;
+    (-2.0 * ln_of_normal(u, 31)).sqrt()
+}
+
+/// `(cos, sin)` of `word/2^32` turns.
+#[inline(always)]
+fn direction_of(word: u32) -> (f32, f32) {
     const TO_ANGLE: f32 = (FRAC_PI_2 / 4_294_967_296.0) as f32;
     const SIGN: u32 = 1 << 31;
-
-    let u = ((radius >> 1) as i32 as f32 + 0.5) * TO_UNIT;
-    let r = (-2.0 * ln_of_normal(u, 0.0)).sqrt();
     // The nearest quarter turn is taken off exactly, in integers.
-    let (sin, cos) = sin_cos_of_octants((angle << 2) as i32 as f32 * TO_ANGLE);
-    let quarters = angle.wrapping_add(1 << 29) >> 30;
+    let (sin, cos) = sin_cos_of_octants((word << 2) as i32 as f32 * TO_ANGLE);
+    let quarters = word.wrapping_add(1 << 29) >> 30;
     let odd = quarters & 1 == 1;
     let (sin, cos) = if odd { (cos, sin) } else { (sin, cos) };
-    let flip = |value: f32, negative: u32| f32::from_bits(value.to_bits() ^ (negative & SIGN));
-    let cosine = flip(cos, (quarters + 1) << 30);
-    let sine = flip(sin, quarters << 30);
-    (r * cosine, r * sine)
+    (
+        f32::from_bits(cos.to_bits() ^ ((quarters + 1) << 30 & SIGN)),
+        f32::from_bits(sin.to_bits() ^ (quarters << 30 & SIGN)),
+    )
 }
 
 impl Normal for f64 {
@@ -252,7 +290,8 @@ mod tests {
             let u = f64::from(((radius >> 1) as f32 + 0.5) / (1u32 << 31) as f32);
             let r = (-2.0 * u.ln()).sqrt();
             let (sin, cos) = (std::f64::consts::TAU * f64::from(angle) / 2f64.powi(32)).sin_cos();
-            let (cosine, sine) = normal_pair(radius, angle);
+            let (length, direction) = (length_of(radius), direction_of(angle));
+            let (cosine, sine) = (length * direction.0, length * direction.1);
             for (found, exact) in [(cosine, r * cos), (sine, r * sin)] {
                 // Beside a quarter turn f64 itself is only good to 1e-16 of a turn.
                 let error = (f64::from(found) - exact).abs();
@@ -280,6 +319,18 @@ mod tests {
             check(words[0], edge);
             check(edge, edge);
             check(edge, edge.wrapping_sub(1));
+        }
+    }
+
+    /// Beside `u = 1` a logarithm rounded up would be positive, and its root NaN.
+    #[test]
+    fn no_word_gives_nan() {
+        for i in 0..1 << 20 {
+            for word in [i, u32::MAX - i, 3 << 30 | i, i * 4093] {
+                let (cos, sin) = direction_of(word);
+                assert!(length_of(word) >= 0.0 && length_of(word) < 6.7);
+                assert!(cos.abs() <= 1.000_001 && sin.abs() <= 1.000_001);
+            }
         }
     }
 
@@ -323,9 +374,10 @@ mod tests {
         let z: Vec<f32> = numbers(key(8, 9), 600);
         for i in [0usize, 1, 127, 128, 200, 255, 256, 300, 511, 599] {
             let (group, pair) = ((i / GROUP) as u64, i % PAIRS);
-            let words = words(key(8, 9), 64 * group + pair as u64 / 2);
-            let pair = normal_pair(words[pair % 2] as u32, words[2 + pair % 2] as u32);
-            assert_eq!(z[i], if i % GROUP < PAIRS { pair.0 } else { pair.1 });
+            let words = words(key(8, 9), 64 * group + pair as u64 % 64);
+            let length = length_of(words[pair / 64] as u32);
+            let (cos, sin) = direction_of(words[2 + pair / 64] as u32);
+            assert_eq!(z[i], length * if i % GROUP < PAIRS { cos } else { sin });
         }
     }
 

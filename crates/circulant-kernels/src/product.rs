@@ -1,32 +1,31 @@
 //! A small complex matrix product on split planes, `C = A B` with
-//! `C[i][n] = sum_k A[i][k] B[k][n]`.
+//! `C[i][n] = sum_k A[i][k] B[k][n]`, by three real products instead of four:
+//! with `s` the plane `Re + Im`, `Re C = Re A Re B - Im A Im B` and
+//! `Im C = A_s B_s - Re A Re B - Im A Im B`.
 //!
-//! Columns `n` lie in the lanes, `A` is broadcast, and six rows of `C` stay in twelve registers, so
-//! the loop over `k` is 24 fused multiply-adds for two loads and twelve broadcasts. With four rows, eight
-//! sums of two chained multiply-adds each would only just cover the latency. `A` is
-//! stored by columns, so that its broadcasts are constant offsets from one pointer. Written by hand because the matrices
-//! are small (channels x channels for one frequency) and come as separate Re and Im planes; a
-//! general GEMM would pack each of them again.
+//! Columns `n` lie in the lanes and `A` is broadcast. A tile of up to six rows and two vectors stays
+//! in twelve registers, so a step of `k` is twelve fused multiply-adds for two loads and six
+//! broadcasts. Written by hand because the matrices are small (channels x channels for one
+//! frequency) and come as separate Re and Im planes; a general GEMM would pack each of them again.
 
 use crate::simd::{RealSimd, Vector};
 
-/// Rows of `C` that are kept in registers.
+/// The most rows of `C` that are kept in registers.
 const ROWS: usize = 6;
 
-/// Planes of a matrix whose columns are contiguous: element `(i, k)` is at `i + k*column`.
+/// The planes Re, Im and Re + Im of a matrix: element `(i, k)` is at `i*row + k*column`.
 #[derive(Clone, Copy)]
-pub(crate) struct ColumnMajor<T> {
-    pub(crate) re: *const T,
-    pub(crate) im: *const T,
+pub(crate) struct Strided<T> {
+    pub(crate) planes: [*const T; 3],
+    pub(crate) row: usize,
     pub(crate) column: usize,
 }
 
-/// Planes of a matrix whose rows are contiguous and `row` apart; vectors may overrun a row's
-/// end by less than their length.
+/// The planes Re, Im and Re + Im of a matrix whose rows are contiguous and `row` apart; vectors may
+/// overrun a row's end by less than their length.
 #[derive(Clone, Copy)]
 pub(crate) struct RowMajor<T> {
-    pub(crate) re: *mut T,
-    pub(crate) im: *mut T,
+    pub(crate) planes: [*const T; 3],
     pub(crate) row: usize,
 }
 
@@ -38,79 +37,113 @@ pub(crate) struct Ahead<T> {
     pub(crate) len: usize,
 }
 
-/// `rows x inner` times `inner x columns`; `columns` is rounded up to whole vectors.
+/// `rows x inner` times `inner x columns`; `columns` is rounded up to whole vectors, which are
+/// handed to `store(row, column, Re, Im)`, each once.
 ///
 /// # Safety
-/// `a` must hold `rows x inner` numbers, `b` and `c` `inner` and `rows` rows of `columns` numbers
-/// rounded up to whole vectors. `c` must not overlap the others.
+/// `a` must hold `rows x inner` numbers, `b` `inner` rows of `columns` numbers rounded up to whole
+/// vectors, in all three planes.
 #[inline(always)]
 pub(crate) unsafe fn product<V: Vector>(
     (rows, inner, columns): (usize, usize, usize),
-    a: ColumnMajor<V::Scalar>,
+    a: Strided<V::Scalar>,
     b: RowMajor<V::Scalar>,
-    c: RowMajor<V::Scalar>,
     ahead: Ahead<V::Scalar>,
+    mut store: impl FnMut(usize, usize, V, V),
 ) {
     let line = 64 / size_of::<V::Scalar>();
-    let steps = columns.div_ceil(V::LANES) * rows.div_ceil(ROWS);
+    let steps = columns.div_ceil(2 * V::LANES) * rows.div_ceil(ROWS);
     let step = ahead.len.div_ceil(steps * line) * line;
     let mut fetched = 0;
-    for n in (0..columns).step_by(V::LANES) {
-        // SAFETY: the caller's promise; `n` starts a vector inside the rounded row.
-        unsafe {
-            let (b_re, b_im) = (b.re.cast_const().add(n), b.im.cast_const().add(n));
-            let mut i = 0;
-            while i + ROWS <= rows {
-                for at in (fetched..fetched + step).step_by(line) {
-                    V::Scalar::prefetch(ahead.start.wrapping_add(at));
+    for n in (0..columns).step_by(2 * V::LANES) {
+        let mut i = 0;
+        // Tiles of equal height: one of few rows would wait for its own sums.
+        for left in (1..=rows.div_ceil(ROWS)).rev() {
+            for at in (fetched..fetched + step).step_by(line) {
+                V::Scalar::prefetch(ahead.start.wrapping_add(at));
+            }
+            fetched += step;
+            let height = (rows - i).div_ceil(left);
+            let two = n + V::LANES < columns;
+            // SAFETY: the caller's promise; `n` starts a vector inside the rounded row.
+            unsafe {
+                match (height, two) {
+                    (1, true) => tile::<V, 1, 2>(inner, a, i, b, n, &mut store),
+                    (2, true) => tile::<V, 2, 2>(inner, a, i, b, n, &mut store),
+                    (3, true) => tile::<V, 3, 2>(inner, a, i, b, n, &mut store),
+                    (4, true) => tile::<V, 4, 2>(inner, a, i, b, n, &mut store),
+                    (5, true) => tile::<V, 5, 2>(inner, a, i, b, n, &mut store),
+                    (_, true) => tile::<V, ROWS, 2>(inner, a, i, b, n, &mut store),
+                    (1, false) => tile::<V, 1, 1>(inner, a, i, b, n, &mut store),
+                    (2, false) => tile::<V, 2, 1>(inner, a, i, b, n, &mut store),
+                    (3, false) => tile::<V, 3, 1>(inner, a, i, b, n, &mut store),
+                    (4, false) => tile::<V, 4, 1>(inner, a, i, b, n, &mut store),
+                    (5, false) => tile::<V, 5, 1>(inner, a, i, b, n, &mut store),
+                    (_, false) => tile::<V, ROWS, 1>(inner, a, i, b, n, &mut store),
                 }
-                fetched += step;
-                tile::<V, ROWS>(inner, a, i, (b_re, b_im, b.row), c, n);
-                i += ROWS;
             }
-            let rest = (b_re, b_im, b.row);
-            match rows - i {
-                0 => {}
-                1 => tile::<V, 1>(inner, a, i, rest, c, n),
-                2 => tile::<V, 2>(inner, a, i, rest, c, n),
-                3 => tile::<V, 3>(inner, a, i, rest, c, n),
-                4 => tile::<V, 4>(inner, a, i, rest, c, n),
-                _ => tile::<V, 5>(inner, a, i, rest, c, n),
-            }
+            i += height;
         }
     }
 }
 
 #[inline(always)]
-unsafe fn tile<V: Vector, const R: usize>(
+unsafe fn tile<V: Vector, const R: usize, const C: usize>(
     inner: usize,
-    a: ColumnMajor<V::Scalar>,
+    a: Strided<V::Scalar>,
     i: usize,
-    (b_re, b_im, b_row): (*const V::Scalar, *const V::Scalar, usize),
-    c: RowMajor<V::Scalar>,
+    b: RowMajor<V::Scalar>,
     n: usize,
+    store: &mut impl FnMut(usize, usize, V, V),
 ) {
-    let zero = V::splat(num_traits::Zero::zero());
-    let mut re = [zero; R];
-    let mut im = [zero; R];
     // SAFETY: the caller's promise.
-    unsafe {
-        let (a_re, a_im) = (a.re.add(i), a.im.add(i));
-        for k in 0..inner {
-            let (br, bi) = (V::load(b_re.add(k * b_row)), V::load(b_im.add(k * b_row)));
-            for r in 0..R {
-                let at = r + k * a.column;
-                let ar = V::splat(*a_re.add(at));
-                re[r] = ar.mul_add(br, re[r]);
-                im[r] = ar.mul_add(bi, im[r]);
-                let ai = V::splat(*a_im.add(at));
-                re[r] = ai.neg_mul_add(bi, re[r]);
-                im[r] = ai.mul_add(br, im[r]);
-            }
-        }
-        for r in 0..R {
-            re[r].store(c.re.add((i + r) * c.row + n));
-            im[r].store(c.im.add((i + r) * c.row + n));
+    let (re, im, mixed) = unsafe {
+        (
+            real_tile::<V, R, C>(inner, a, 0, i, b, n),
+            real_tile::<V, R, C>(inner, a, 1, i, b, n),
+            real_tile::<V, R, C>(inner, a, 2, i, b, n),
+        )
+    };
+    for r in 0..R {
+        for c in 0..C {
+            store(
+                i + r,
+                n + c * V::LANES,
+                re[r][c].sub(im[r][c]),
+                mixed[r][c].sub(re[r][c].add(im[r][c])),
+            );
         }
     }
+}
+
+/// The product of two real planes.
+#[inline(always)]
+unsafe fn real_tile<V: Vector, const R: usize, const C: usize>(
+    inner: usize,
+    a: Strided<V::Scalar>,
+    plane: usize,
+    i: usize,
+    b: RowMajor<V::Scalar>,
+    n: usize,
+) -> [[V; C]; R] {
+    let zero = V::splat(num_traits::Zero::zero());
+    let mut sums = [[zero; C]; R];
+    // SAFETY: the caller's promise.
+    unsafe {
+        let a_start = a.planes[plane].add(i * a.row);
+        let b_start = b.planes[plane].add(n);
+        for k in 0..inner {
+            let mut vectors = [zero; C];
+            for (c, vector) in vectors.iter_mut().enumerate() {
+                *vector = V::load(b_start.add(k * b.row + c * V::LANES));
+            }
+            for (r, sums) in sums.iter_mut().enumerate() {
+                let factor = V::splat(*a_start.add(r * a.row + k * a.column));
+                for (sum, &vector) in sums.iter_mut().zip(&vectors) {
+                    *sum = factor.mul_add(vector, *sum);
+                }
+            }
+        }
+    }
+    sums
 }

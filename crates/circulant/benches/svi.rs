@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench -p circulant --bench svi -- [--json] [--case PART] [--seconds S] [--threads N]
 //! ... --run-steps 1000 --case svi/spectral-circulant/512   memory and time to the first step of a fresh process
+//! ... --profile --case svi/spectral-circulant/512           where the time of a step goes
 //! ... --export CASE FILE                                    everything about one step, for others to check
 //! ```
 //!
@@ -14,13 +15,16 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
 use burn::tensor::{Device, Gradients, Tensor};
 use circulant::bayes::{
-    Bayesian, BayesianConfig, Elbo, LabelledData, Noise, PredictiveConfig, Purpose, Svi, SviConfig,
+    BatchOrder, Bayesian, BayesianConfig, Elbo, LabelledData, Noise, PredictiveConfig, Purpose,
+    Svi, SviConfig,
 };
 use circulant::functions::cross_entropy;
 use circulant::kernels::standard_normal;
 use circulant::models::{HiddenKind, MnistModel, MnistModelConfig};
+use circulant::optim::FusedAdam;
 use safetensors::tensor::{Dtype, TensorView};
 
 const EXAMPLES: usize = 60_000;
@@ -28,6 +32,7 @@ const PIXELS: usize = 784;
 const TEST_INPUTS: usize = 10_000;
 const SAMPLES: usize = 50;
 const WARM_UP: u64 = 20;
+const GROUP: u64 = 10;
 
 const MODELS: [(&str, HiddenKind); 6] = [
     ("spectral-circulant", HiddenKind::SpectralCirculant),
@@ -45,6 +50,7 @@ struct Options {
     seconds: f64,
     threads: usize,
     run_steps: Option<u64>,
+    profile: bool,
     export: Option<(String, String)>,
 }
 
@@ -55,6 +61,7 @@ fn options() -> Options {
         seconds: 2.0,
         threads: 2,
         run_steps: None,
+        profile: false,
         export: None,
     };
     let mut arguments = std::env::args().skip(1);
@@ -62,6 +69,7 @@ fn options() -> Options {
         let mut value = || arguments.next().expect("a value follows the flag");
         match argument.as_str() {
             "--json" => options.json = true,
+            "--profile" => options.profile = true,
             "--case" => options.case = value(),
             "--seconds" => options.seconds = value().parse().expect("seconds"),
             "--threads" => options.threads = value().parse().expect("a number of threads"),
@@ -104,21 +112,21 @@ fn statistics(mut times: Vec<Duration>) -> (f64, f64) {
     (milliseconds(times[0]), milliseconds(times[times.len() / 2]))
 }
 
+/// The mean of every [`GROUP`] steps counts as one measurement, as on the side of the peers.
 fn time_steps(kind: HiddenKind, batch: usize, seconds: f64, data: &LabelledData<4>) -> (f64, f64) {
     let device = circulant::cpu().autodiff();
     let config = SviConfig::new().with_batch(batch).with_steps(u64::MAX);
     let mut svi = Svi::new(network(kind, &device), config, data.examples()).expect("valid");
     let (mut times, mut last) = (Vec::new(), Instant::now());
-    let mut start = Instant::now();
+    let mut start = last;
     svi.fit(data, None, |report| {
-        let now = Instant::now();
-        if report.step == WARM_UP {
-            start = now;
-        } else if report.step > WARM_UP {
-            times.push(now - last);
+        if report.step < WARM_UP {
+            (start, last) = (Instant::now(), Instant::now());
+        } else if (report.step + 1 - WARM_UP) % GROUP == 0 {
+            times.push(last.elapsed() / GROUP as u32);
+            last = Instant::now();
         }
-        last = now;
-        if report.step > WARM_UP + 2 && start.elapsed().as_secs_f64() > seconds {
+        if times.len() >= 3 && start.elapsed().as_secs_f64() > seconds {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
@@ -171,12 +179,64 @@ fn run_steps(case: &str, steps: u64, start: Instant) {
     );
 }
 
+/// The parts of a step, each with its best time: the same calls that [`Svi::fit`] makes.
+fn profile(case: &str, seconds: f64, data: &LabelledData<4>) {
+    let (kind, batch) = parse(case).expect("--case svi/MODEL/BATCH");
+    let device = circulant::cpu().autodiff();
+    let mut network = network(kind, &device);
+    let mut optimizer = FusedAdam::default().init();
+    let mut order = BatchOrder::new(0, EXAMPLES, batch).expect("not empty");
+    const PARTS: [&str; 7] = [
+        "batch",
+        "samples and KL",
+        "forward",
+        "cross-entropy",
+        "backward",
+        "gradients",
+        "optimiser",
+    ];
+    let mut times = [(); PARTS.len()].map(|()| Vec::new());
+    let start = Instant::now();
+    let mut step = 0;
+    while step < 2 * WARM_UP || start.elapsed().as_secs_f64() < seconds {
+        let mut marks = vec![Instant::now()];
+        let mut mark = || marks.push(Instant::now());
+        let examples = data.batch(order.at(step));
+        let inputs = Tensor::from_inner(examples.inputs);
+        mark();
+        let noise = Noise::new(0, Purpose::Training, step, 0);
+        let (model, kl) = network.sample_with_kl(noise, 1.0 / EXAMPLES as f64);
+        mark();
+        let logits = model.forward(inputs);
+        mark();
+        let loss = cross_entropy(logits, examples.labels).div_scalar(batch as f64) + kl;
+        black_box(loss.clone().into_scalar::<f64>());
+        mark();
+        let gradients = loss.backward();
+        mark();
+        let gradients = GradientsParams::from_grads(gradients, &network);
+        mark();
+        network = optimizer.step(1e-2, network, gradients);
+        mark();
+        if step >= WARM_UP {
+            for (times, pair) in times.iter_mut().zip(marks.windows(2)) {
+                times.push(pair[1] - pair[0]);
+            }
+        }
+        step += 1;
+    }
+    println!("{case:<36} {:>9} {:>9}", "best, us", "median");
+    for (part, times) in PARTS.iter().zip(times) {
+        let (best, median) = statistics(times);
+        println!("{part:<36} {:>9.1} {:>9.1}", best * 1e3, median * 1e3);
+    }
+}
+
 /// Parameters and gradients under the names that the peers use.
 struct Collect<'a> {
     gradients: &'a Gradients,
-    /// The factor at hand, `factors.INDEX.posterior.FIELD`.
+    /// Of the number at hand, `SITE, posterior, FIELD`.
     path: Vec<String>,
-    sites: Vec<String>,
     tensors: Vec<(String, Vec<usize>, Vec<f32>)>,
 }
 
@@ -194,13 +254,10 @@ impl ModuleVisitor for Collect<'_> {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let [kind, index, _, field] = &self.path[..] else {
+        let [site, _, field] = &self.path[..] else {
             return;
         };
-        if kind != "factors" {
-            return;
-        }
-        let site = &self.sites[index.parse::<usize>().expect("an index")];
+        let site = short(site);
         let tensor = param.val();
         let gradient = tensor.grad(self.gradients).expect("a gradient");
         let shape = tensor.dims().to_vec();
@@ -241,13 +298,13 @@ fn export(case: &str, file: &str) {
     let mut collect = Collect {
         gradients: &gradients,
         path: Vec::new(),
-        sites: network.posteriors().map(|(path, _)| short(path)).collect(),
         tensors: Vec::new(),
     };
     network.visit(&mut collect);
-    let (sites, mut tensors) = (collect.sites, collect.tensors);
+    let mut tensors = collect.tensors;
     let mut noise = Noise::new(0, Purpose::Training, 0, 0);
-    for site in sites {
+    for (path, _) in network.posteriors() {
+        let site = short(path);
         let size = |field: &str| {
             let name = format!("parameter.{site}.{field}");
             let found = tensors.iter().find(|(tensor, ..)| *tensor == name);
@@ -331,6 +388,9 @@ fn main() {
         );
     }
     let train = data(EXAMPLES, &circulant::cpu());
+    if options.profile {
+        return profile(&options.case, options.seconds, &train);
+    }
     for (name, kind) in MODELS {
         for batch in BATCHES {
             let case = format!("svi/{name}/{batch}");

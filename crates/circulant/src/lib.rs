@@ -30,6 +30,7 @@ pub mod functions;
 pub mod models;
 pub mod nn;
 pub mod ops;
+pub mod optim;
 pub mod record;
 
 pub use circulant_kernels as kernels;

@@ -3,10 +3,13 @@
 
 mod common;
 
+use burn::module::{Param, ParamId};
+use burn::nn::PaddingConfig2d;
+use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::tensor::{Tensor, TensorData};
 use circulant::functions::{
-    bccb_2d, bccb_2d_filters, circulant_1d, circulant_1d_filters, coordinates_of_filter_1d,
-    coordinates_of_filter_2d,
+    bccb_2d, bccb_2d_filters, circulant_1d, circulant_1d_filters, conv2d, coordinates_of_filter_1d,
+    coordinates_of_filter_2d, cross_entropy, linear, select_rows, tanh,
 };
 use circulant::kernels::{Activation, HalfPlane, HalfSpectrum};
 use circulant::nn::{BiasKind, SpectralCirculant1dConfig};
@@ -213,4 +216,121 @@ fn untracked_inputs_are_allowed() {
     let plain = circulant_1d(x.clone(), a.clone(), None, &operator);
     let tracked = circulant_1d(x, a.require_grad(), None, &operator);
     assert!(difference(&host(tracked), &host(plain)) < EXACT);
+}
+
+#[test]
+fn tanh_has_its_value_and_gradient() {
+    for count in [1, 7, 40] {
+        let x: Vec<f64> = numbers(6, count).iter().map(|x| 4.0 * x).collect();
+        let expected: Vec<f64> = x.iter().map(|x| x.tanh()).collect();
+        assert!(difference(&host(tanh(vector(&x))), &expected) < EXACT);
+        assert_gradients(|[x]| tanh(x), [x]);
+    }
+}
+
+#[test]
+fn cross_entropy_has_its_value_and_gradient() {
+    for (rows, classes) in [(1, 2), (5, 3), (9, 10)] {
+        let labels: Vec<usize> = (0..rows).map(|row| row * 7 % classes).collect();
+        let logits: Vec<f64> = numbers(8, rows * classes).iter().map(|x| 5.0 * x).collect();
+        let expected: f64 = logits
+            .chunks_exact(classes)
+            .zip(&labels)
+            .map(|(z, &label)| z.iter().map(|z| z.exp()).sum::<f64>().ln() - z[label])
+            .sum();
+        let map = |[z]: [Tensor<1>; 1]| cross_entropy(z.reshape([rows, classes]), labels.clone());
+        let got = host(map([vector(&logits)]));
+        assert!(difference(&got, &[expected]) < EXACT);
+        assert_gradients(map, [logits]);
+    }
+}
+
+#[test]
+#[should_panic(expected = "label 3 of row 1 is outside 0..3")]
+fn a_label_that_is_no_class_is_named() {
+    cross_entropy(Tensor::zeros([2, 3], &double()), [0, 3]);
+}
+
+#[test]
+fn rows_are_selected_in_order() {
+    let x = random::<3>(1, [4, 2, 3], &double());
+    let rows = [2, 0, 2];
+    let expected = Tensor::cat(
+        rows.iter()
+            .map(|&row| x.clone().narrow(0, row, 1))
+            .collect(),
+        0,
+    );
+    assert_eq!(host(select_rows(x, &rows)), host(expected));
+}
+
+/// A `Linear` of given numbers.
+fn dense(weight: Tensor<2>, bias: Tensor<1>) -> burn::nn::Linear {
+    burn::nn::Linear {
+        weight: Param::initialized(ParamId::new(), weight),
+        bias: Some(Param::initialized(ParamId::new(), bias)),
+    }
+}
+
+#[test]
+fn linear_has_its_value_and_gradients() {
+    for (rows, inputs, outputs) in [(1, 1, 1), (3, 5, 2), (7, 4, 11)] {
+        for activation in [Activation::Identity, Activation::Tanh] {
+            let map = |[x, weight, bias]: [Tensor<1>; 3]| {
+                let layer = dense(weight.reshape([inputs, outputs]), bias);
+                let y = linear(&layer, x.reshape([rows, inputs]), activation);
+                y.reshape([rows * outputs])
+            };
+            let (x, weight) = (numbers(1, rows * inputs), numbers(2, inputs * outputs));
+            let bias = numbers(3, outputs);
+            let layer = dense(vector(&weight).reshape([inputs, outputs]), vector(&bias));
+            let expected = layer.forward(vector(&x).reshape([rows, inputs]));
+            let expected = match activation {
+                Activation::Identity => expected,
+                Activation::Tanh => expected.tanh(),
+            };
+            let got = map([&x, &weight, &bias].map(|values| vector(values)));
+            assert!(difference(&host(got), &host(expected)) < EXACT);
+            assert_gradients(map, [x, weight, bias]);
+        }
+    }
+}
+
+#[test]
+fn conv2d_has_its_value_and_gradients() {
+    for ([channels_in, channels_out], [height, width], kernel, batch) in [
+        ([1, 1], [1, 1], [1, 1], 1),
+        ([1, 3], [5, 4], [3, 3], 2),
+        ([2, 1], [3, 7], [1, 5], 3),
+    ] {
+        let config = Conv2dConfig::new([channels_in, channels_out], kernel)
+            .with_padding(PaddingConfig2d::Same)
+            .init(&double().autodiff());
+        for activation in [Activation::Identity, Activation::Tanh] {
+            let layer = |weight: Tensor<1>, bias: Tensor<1>| {
+                let shape = [channels_out, channels_in, kernel[0], kernel[1]];
+                Conv2d {
+                    weight: Param::initialized(ParamId::new(), weight.reshape(shape)),
+                    bias: Some(Param::initialized(ParamId::new(), bias)),
+                    ..config.clone()
+                }
+            };
+            let image = |x: Tensor<1>| x.reshape([batch, channels_in, height, width]);
+            let size = batch * channels_out * height * width;
+            let map = |[x, weight, bias]: [Tensor<1>; 3]| {
+                conv2d(&layer(weight, bias), image(x), activation).reshape([size])
+            };
+            let x = numbers(1, batch * channels_in * height * width);
+            let weight = numbers(2, channels_in * channels_out * kernel[0] * kernel[1]);
+            let bias = numbers(3, channels_out);
+            let expected = layer(vector(&weight), vector(&bias)).forward(image(vector(&x)));
+            let expected = match activation {
+                Activation::Identity => expected,
+                Activation::Tanh => expected.tanh(),
+            };
+            let got = map([&x, &weight, &bias].map(|values| vector(values)));
+            assert!(difference(&host(got), &host(expected)) < EXACT);
+            assert_gradients(map, [x, weight, bias]);
+        }
+    }
 }

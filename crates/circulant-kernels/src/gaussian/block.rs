@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 
+use crate::elementary::LOGARITHMS;
 use crate::real::Real;
 
 /// Rows of a block.
-pub(super) const BLOCK: usize = 128;
+pub(super) const BLOCK: usize = LOGARITHMS;
 /// Columns of `W` that are worked on together; rows of `W` are padded to a multiple of it.
 pub(super) const TILE: usize = 8;
 
@@ -83,21 +84,17 @@ impl<T: Real> Variances<T> {
         }
     }
 
-    /// `ln D`, without a logarithm where there is no jitter.
+    /// `sum ln D`, without a logarithm where there is no jitter.
     #[inline(always)]
-    pub(super) fn logarithms(&self, rows: &Rows<'_, T>, out: &mut [T; BLOCK]) {
+    pub(super) fn sum_of_logarithms(&self, rows: &Rows<'_, T>) -> f64 {
         if rows.jitter == T::zero() {
-            for (out, &l) in out.iter_mut().zip(rows.log_deviation) {
-                *out = l + l;
-            }
+            2.0 * sum(rows.log_deviation)
         } else {
-            for (out, total) in out[..rows.len()].iter_mut().zip(&self.total) {
-                *out = total.logarithm();
-            }
+            T::sum_of_logarithms(&self.total[..rows.len()])
         }
     }
 
-    /// `dD/d(2 log_deviation) / D`, one where there is no jitter, even if `D` is zero by underflow.
+    /// `exp(2 log_deviation)/D`, one where there is no jitter, even if `D` is zero by underflow.
     #[inline(always)]
     pub(super) fn free_share(&self, rows: &Rows<'_, T>, out: &mut [T; BLOCK]) {
         if rows.jitter == T::zero() {
@@ -134,8 +131,8 @@ impl<'a, T: Real> Prior<'a, T> {
 pub(super) struct PriorBlock<T> {
     /// `1/tau^2`.
     pub(super) inverse: [T; BLOCK],
-    /// `ln tau^2`.
-    pub(super) logarithm: [T; BLOCK],
+    /// `ln tau^2`, if it is the same for all rows.
+    logarithm: f64,
 }
 
 impl<T: Real> PriorBlock<T> {
@@ -147,17 +144,20 @@ impl<T: Real> PriorBlock<T> {
         };
         Self {
             inverse: [T::one() / variance; BLOCK],
-            logarithm: [T::of(variance.wide().ln()); BLOCK],
+            logarithm: variance.wide().ln(),
         }
     }
 
+    /// Returns `sum ln tau^2` over the rows.
     #[inline(always)]
-    pub(super) fn read(&mut self, prior: Prior<'_, T>) {
-        if let Prior::Each(variances) = prior {
-            let slots = self.inverse.iter_mut().zip(&mut self.logarithm);
-            for ((inverse, logarithm), &variance) in slots.zip(variances) {
-                *inverse = T::one() / variance;
-                *logarithm = variance.logarithm();
+    pub(super) fn read(&mut self, rows: usize, prior: Prior<'_, T>) -> f64 {
+        match prior {
+            Prior::Same(_) => rows as f64 * self.logarithm,
+            Prior::Each(variances) => {
+                for (inverse, &variance) in self.inverse.iter_mut().zip(variances) {
+                    *inverse = T::one() / variance;
+                }
+                T::sum_of_logarithms(variances)
             }
         }
     }
@@ -182,6 +182,9 @@ pub(super) fn sum<T: Real>(terms: &[T]) -> f64 {
 /// Halves first, as registers are added.
 #[inline(always)]
 pub(super) fn sum_lanes(lanes: [f64; TILE]) -> f64 {
-    let quarters = [0, 1, 2, 3].map(|i| lanes[i] + lanes[i + 4]);
-    (quarters[0] + quarters[2]) + (quarters[1] + quarters[3])
+    let mut halves = [0.0; TILE / 2];
+    for (l, half) in halves.iter_mut().enumerate() {
+        *half = lanes[l] + lanes[l + TILE / 2];
+    }
+    (halves[0] + halves[2]) + (halves[1] + halves[3])
 }

@@ -1,7 +1,7 @@
 //! Sums over the rows that entropy and log density need: `sum ln D`, `sum (a - mean)^2/D` and
 //! `W^T D^-1 (a - mean)`, and the variances on the diagonal.
 
-use super::block::{BLOCK, Rows, TILE, Variances, sum};
+use super::block::{BLOCK, Rows, TILE, Variances};
 use super::low_rank::factor_tile;
 use crate::real::Real;
 use crate::simd::{Kernel, Vector};
@@ -16,13 +16,11 @@ impl<T: Real> Kernel<T> for LogVarianceChunk<'_, T> {
     #[inline(always)]
     fn run<V: Vector<Scalar = T>>(self) -> f64 {
         let mut variances = Variances::new();
-        let mut logarithms = [T::zero(); BLOCK];
         let mut total = 0.0;
         for range in self.rows.blocks() {
             let rows = self.rows.slice(range);
             variances.read(&rows);
-            variances.logarithms(&rows, &mut logarithms);
-            total += sum(&logarithms[..rows.len()]);
+            total += variances.sum_of_logarithms(&rows);
         }
         total
     }

@@ -15,20 +15,31 @@
 //! | log_deviation | `exp(2 log_deviation) (1/tau^2 - (1 - N.W)/D)` |
 //! | `tau^2` | `1/2 (1 - (D + rowsq(W) + mean^2)/tau^2) / tau^2` |
 
+use std::ops::Range;
+
 use super::block::{BLOCK, Prior, PriorBlock, Rows, TILE, Variances, sum, sum_lanes};
-use super::low_rank::{Weights, factor_tile};
+use super::low_rank::FactorBlock;
 use crate::real::Real;
 use crate::simd::{Kernel, Vector};
 
 /// Gradients of consecutive rows.
 pub struct RowGradients<'a, T> {
-    /// `M^-1`.
-    pub(super) inverse: &'a [f64],
+    /// `diag(scale) M^-1`, so that `N = D^-1 U` times it.
+    pub(super) scaled_inverse: &'a [f64],
     pub(super) mean: &'a mut [T],
     pub(super) factor: &'a mut [T],
     pub(super) log_deviation: &'a mut [T],
-    /// One per row, where each row has its own prior variance and its gradient is asked for.
-    pub(super) prior_variance: Option<&'a mut [T]>,
+    pub(super) prior: PriorGradient<'a, T>,
+}
+
+/// What is asked for of the gradient of the prior variance.
+pub enum PriorGradient<'a, T> {
+    /// Nothing.
+    None,
+    /// Its sum over the rows.
+    Sum,
+    /// One per row.
+    Each(&'a mut [T]),
 }
 
 /// The sum over consecutive rows, without `ln det M`.
@@ -48,16 +59,6 @@ pub struct KlSums {
     pub(super) prior_variance: f64,
 }
 
-/// What the factor adds to the rows of a block; without a factor it stays as it is made.
-struct FactorBlock<T> {
-    /// `rowsq(W)`.
-    spread: [T; BLOCK],
-    /// `1 - N.W`, the share of `1/D` that is left.
-    left: [T; BLOCK],
-    weights: Weights,
-    products: Weights,
-}
-
 impl<T: Real> Kernel<T> for KlChunk<'_, T> {
     type Output = KlSums;
     #[inline(always)]
@@ -68,24 +69,19 @@ impl<T: Real> Kernel<T> for KlChunk<'_, T> {
             scale: vec![0.0; padded],
             prior_variance: 0.0,
         };
-        let mut variances = Variances::new();
-        let mut prior = PriorBlock::new(self.prior);
-        let mut factor = FactorBlock::new(padded);
+        let mut block = Block::new(self.prior, padded);
         for range in self.rows.blocks() {
             let rows = self.rows.slice(range.clone());
-            variances.read(&rows);
-            prior.read(self.prior.slice(range.clone()));
-            if padded > 0 {
-                factor.read(&rows);
-            }
-            sums.value += diagonal_terms(&rows, &variances, &prior, &factor);
+            sums.value += block.read(&rows, self.prior.slice(range.clone()));
             if let Some(gradients) = &mut self.gradients {
                 let mut gradients = gradients.slice(range, rows.rank);
-                if padded > 0 {
-                    factor.gradients(&rows, &variances, &prior, &mut gradients, &mut sums.scale);
+                match padded / TILE {
+                    0 => {}
+                    1 => block.factor_gradients(1, &rows, &mut gradients, &mut sums.scale),
+                    tiles => block.factor_gradients(tiles, &rows, &mut gradients, &mut sums.scale),
                 }
-                sums.prior_variance +=
-                    diagonal_gradients(&rows, &variances, &prior, &factor, gradients);
+                block.diagonal_gradients(&rows, &mut gradients);
+                sums.prior_variance += block.prior_gradients(&rows, gradients.prior);
             }
         }
         sums
@@ -94,149 +90,177 @@ impl<T: Real> Kernel<T> for KlChunk<'_, T> {
 
 impl<T> RowGradients<'_, T> {
     #[inline(always)]
-    fn slice(&mut self, rows: std::ops::Range<usize>, rank: usize) -> RowGradients<'_, T> {
+    fn slice(&mut self, rows: Range<usize>, rank: usize) -> RowGradients<'_, T> {
         RowGradients {
-            inverse: self.inverse,
+            scaled_inverse: self.scaled_inverse,
             mean: &mut self.mean[rows.clone()],
             factor: &mut self.factor[rows.start * rank..rows.end * rank],
             log_deviation: &mut self.log_deviation[rows.clone()],
-            prior_variance: self.prior_variance.as_mut().map(|g| &mut g[rows]),
+            prior: match &mut self.prior {
+                PriorGradient::None => PriorGradient::None,
+                PriorGradient::Sum => PriorGradient::Sum,
+                PriorGradient::Each(each) => PriorGradient::Each(&mut each[rows]),
+            },
         }
     }
 }
 
-/// `sum (D + rowsq(W) + mean^2)/tau^2 - 1 + ln tau^2 - ln D`.
-#[inline(always)]
-fn diagonal_terms<T: Real>(
-    rows: &Rows<'_, T>,
-    variances: &Variances<T>,
-    prior: &PriorBlock<T>,
-    factor: &FactorBlock<T>,
-) -> f64 {
-    let mut logarithms = [T::zero(); BLOCK];
-    variances.logarithms(rows, &mut logarithms);
-    let mut terms = [T::zero(); BLOCK];
-    for (i, (term, &mean)) in terms.iter_mut().zip(rows.mean).enumerate() {
-        let second_moment = variances.total[i] + factor.spread[i] + mean * mean;
-        let ratio = second_moment * prior.inverse[i] - T::one();
-        *term = ratio + (prior.logarithm[i] - logarithms[i]);
-    }
-    sum(&terms[..rows.len()])
+/// Everything about the rows of one block; without a factor its parts stay as they are made.
+struct Block<T> {
+    variances: Variances<T>,
+    prior: PriorBlock<T>,
+    factor: FactorBlock,
+    /// `U diag(scale) M^-1`.
+    products: FactorBlock,
+    /// `(D + mean^2)/tau^2 - 1`.
+    excess: [T; BLOCK],
+    /// `1 - N.W`, the share of `1/D` that is left.
+    left: [T; BLOCK],
+    /// For a quantity of every row.
+    terms: [T; BLOCK],
 }
 
-/// The gradients of mean, log deviation and prior variances; returns the sum of the latter.
-#[inline(always)]
-fn diagonal_gradients<T: Real>(
-    rows: &Rows<'_, T>,
-    variances: &Variances<T>,
-    prior: &PriorBlock<T>,
-    factor: &FactorBlock<T>,
-    gradients: RowGradients<'_, T>,
-) -> f64 {
-    let mut free_share = [T::zero(); BLOCK];
-    variances.free_share(rows, &mut free_share);
-    let outputs = gradients.mean.iter_mut().zip(gradients.log_deviation);
-    for (i, ((grad_mean, grad_log), &mean)) in outputs.zip(rows.mean).enumerate() {
-        *grad_mean = mean * prior.inverse[i];
-        *grad_log = variances.free[i] * prior.inverse[i] - factor.left[i] * free_share[i];
-    }
-    let mut terms = [T::zero(); BLOCK];
-    let half = T::of(0.5);
-    for (i, (term, &mean)) in terms.iter_mut().zip(rows.mean).enumerate() {
-        let second_moment = variances.total[i] + factor.spread[i] + mean * mean;
-        let inverse = prior.inverse[i];
-        *term = half * inverse * (T::one() - second_moment * inverse);
-    }
-    let terms = &terms[..rows.len()];
-    if let Some(grad_prior) = gradients.prior_variance {
-        grad_prior.copy_from_slice(terms);
-    }
-    sum(terms)
-}
-
-impl<T: Real> FactorBlock<T> {
+impl<T: Real> Block<T> {
     #[inline(always)]
-    fn new(padded: usize) -> Self {
+    fn new(prior: Prior<'_, T>, padded: usize) -> Self {
         Self {
-            spread: [T::zero(); BLOCK],
+            variances: Variances::new(),
+            prior: PriorBlock::new(prior),
+            factor: FactorBlock::new(padded),
+            products: FactorBlock::new(padded),
+            excess: [T::zero(); BLOCK],
             left: [T::one(); BLOCK],
-            weights: Weights::new(padded),
-            products: Weights::new(padded),
+            terms: [T::zero(); BLOCK],
         }
     }
 
+    /// Returns `sum (D + rowsq(W) + mean^2)/tau^2 - 1 + ln tau^2 - ln D`.
     #[inline(always)]
-    fn read(&mut self, rows: &Rows<'_, T>) {
-        self.weights.read(rows);
-        for i in 0..rows.len() {
-            let mut lanes = [0.0; TILE];
-            for tile in 0..rows.padded() / TILE {
-                let w = self.weights.tile(i, tile);
+    fn read(&mut self, rows: &Rows<'_, T>, prior: Prior<'_, T>) -> f64 {
+        self.variances.read(rows);
+        let prior_logarithms = self.prior.read(rows.len(), prior);
+        let excess = &mut self.excess[..rows.len()];
+        for (i, (excess, &mean)) in excess.iter_mut().zip(rows.mean).enumerate() {
+            let second_moment = self.variances.total[i] + mean * mean;
+            *excess = second_moment * self.prior.inverse[i] - T::one();
+        }
+        let mut value = sum(excess) + (prior_logarithms - self.variances.sum_of_logarithms(rows));
+        if rows.rank > 0 {
+            self.factor.read(rows);
+            value += match self.factor.tiles {
+                // The usual rank of 8, with all bounds known to the compiler.
+                1 => self.spread(1, rows),
+                tiles => self.spread(tiles, rows),
+            };
+        }
+        value
+    }
+
+    /// `sum rowsq(W)/tau^2`, column by column.
+    #[inline(always)]
+    fn spread(&self, tiles: usize, rows: &Rows<'_, T>) -> f64 {
+        let scales = rows.scale.as_chunks::<TILE>().0;
+        let factor = &self.factor.u[..rows.len() * tiles];
+        let mut lanes = [0.0; TILE];
+        for j in 0..tiles {
+            let mut sums = [0.0; TILE];
+            for (row, inverse) in factor.chunks_exact(tiles).zip(&self.prior.inverse) {
+                let (u, inverse) = (row[j], inverse.wide());
                 for l in 0..TILE {
-                    lanes[l] += w[l] * w[l];
+                    sums[l] += u[l] * u[l] * inverse;
                 }
             }
-            self.spread[i] = T::of(sum_lanes(lanes));
+            for l in 0..TILE {
+                lanes[l] += sums[l] * (scales[j][l] * scales[j][l]);
+            }
         }
+        sum_lanes(lanes)
+    }
+
+    #[inline(always)]
+    fn diagonal_gradients(&mut self, rows: &Rows<'_, T>, gradients: &mut RowGradients<'_, T>) {
+        self.variances.free_share(rows, &mut self.terms);
+        let outputs = gradients.mean.iter_mut().zip(&mut *gradients.log_deviation);
+        for (i, ((of_mean, of_log), &mean)) in outputs.zip(rows.mean).enumerate().take(BLOCK) {
+            let inverse = self.prior.inverse[i];
+            *of_mean = mean * inverse;
+            *of_log = self.variances.free[i] * inverse - self.left[i] * self.terms[i];
+        }
+    }
+
+    /// Returns the sum over the rows.
+    #[inline(always)]
+    fn prior_gradients(&mut self, rows: &Rows<'_, T>, gradient: PriorGradient<'_, T>) -> f64 {
+        if matches!(gradient, PriorGradient::None) {
+            return 0.0;
+        }
+        let half = T::of(0.5);
+        let terms = &mut self.terms[..rows.len()];
+        for (i, term) in terms.iter_mut().enumerate() {
+            *term = -half * self.prior.inverse[i] * self.excess[i];
+        }
+        if rows.rank > 0 {
+            let factor = self.factor.u.chunks_exact(rows.padded() / TILE);
+            for (i, (term, row)) in terms.iter_mut().zip(factor).enumerate() {
+                let mut spread = 0.0;
+                for (u, scale) in row.as_flattened().iter().zip(rows.scale) {
+                    spread += (u * scale) * (u * scale);
+                }
+                let inverse = self.prior.inverse[i];
+                *term = *term - half * inverse * inverse * T::of(spread);
+            }
+        }
+        if let PriorGradient::Each(each) = gradient {
+            each.copy_from_slice(terms);
+        }
+        sum(terms)
     }
 
     /// Gradients of factor and scale, and what of `1/D` is left for the log deviation.
     #[inline(always)]
-    fn gradients(
+    fn factor_gradients(
         &mut self,
+        tiles: usize,
         rows: &Rows<'_, T>,
-        variances: &Variances<T>,
-        prior: &PriorBlock<T>,
         gradients: &mut RowGradients<'_, T>,
         grad_scale: &mut [f64],
     ) {
         let len = rows.len();
-        self.weights
-            .times(len, gradients.inverse, &mut self.products);
+        self.factor
+            .times(tiles, len, gradients.scaled_inverse, &mut self.products);
         let mut inverse = [0.0; BLOCK];
-        for (inverse, total) in inverse.iter_mut().zip(&variances.total) {
+        for (inverse, total) in inverse.iter_mut().zip(&self.variances.total) {
             *inverse = 1.0 / total.wide();
         }
         let mut explained = [0.0; BLOCK];
-        let tiles = rows.scale.as_chunks::<TILE>().0.iter();
-        for (tile, (scale, grad_scale)) in tiles.zip(grad_scale.as_chunks_mut().0).enumerate() {
+        let scales = rows.scale.as_chunks::<TILE>().0;
+        let grad_scale = grad_scale.as_chunks_mut::<TILE>().0;
+        let factor = &self.factor.u[..len * tiles];
+        let products = &mut self.products.u[..len * tiles];
+        for j in 0..tiles {
+            let scale = scales[j];
             let mut sums = [0.0; TILE];
             for i in 0..len {
-                let (w, product) = (self.weights.tile(i, tile), self.products.tile(i, tile));
-                let u = factor_tile(rows, i, tile);
-                let prior_inverse = prior.inverse[i].wide();
+                let (u, product) = (factor[i * tiles + j], &mut products[i * tiles + j]);
+                let prior_inverse = self.prior.inverse[i].wide();
                 let mut lanes = [0.0; TILE];
-                let mut grad_u = [T::zero(); TILE];
                 for l in 0..TILE {
+                    let w = u[l] * scale[l];
                     let n = product[l] * inverse[i];
-                    lanes[l] = n * w[l];
-                    let grad_w = w[l] * prior_inverse - n;
-                    grad_u[l] = T::of(grad_w * scale[l]);
+                    lanes[l] = n * w;
+                    let grad_w = w * prior_inverse - n;
+                    product[l] = grad_w * scale[l];
                     sums[l] += grad_w * u[l];
                 }
                 explained[i] += sum_lanes(lanes);
-                let row = &mut gradients.factor[i * rows.rank + tile * TILE..(i + 1) * rows.rank];
-                store_tile(&grad_u, row);
             }
-            let grad_scale: &mut [f64; TILE] = grad_scale;
-            for (total, sum) in grad_scale.iter_mut().zip(sums) {
+            for (total, sum) in grad_scale[j].iter_mut().zip(sums) {
                 *total += sum;
             }
         }
-        for (left, explained) in self.left[..len].iter_mut().zip(explained) {
+        self.products.write(rows.rank, gradients.factor);
+        for (left, explained) in self.left[..len].iter_mut().zip(&explained) {
             *left = T::of(1.0 - explained);
-        }
-    }
-}
-
-/// Writes a tile into what is left of a row, without the padding.
-#[inline(always)]
-pub(super) fn store_tile<T: Real>(tile: &[T; TILE], row: &mut [T]) {
-    if let Some(row) = row.first_chunk_mut::<TILE>() {
-        *row = *tile;
-    } else {
-        for (out, value) in row.iter_mut().zip(tile) {
-            *out = *value;
         }
     }
 }

@@ -16,23 +16,22 @@ mod cholesky;
 mod density;
 mod kl;
 mod low_rank;
+mod parts;
 mod sample;
 #[cfg(test)]
 mod tests;
 
 use std::f64::consts::TAU;
-use std::ops::Range;
 
-use block::{Prior, Rows};
-use cholesky::Cholesky;
+use block::Prior;
 pub(crate) use density::{DiagonalChunk, LogVarianceChunk, ResidualChunk};
-use kl::RowGradients;
 pub(crate) use kl::{KlChunk, KlSums};
+use kl::{PriorGradient, RowGradients};
 pub(crate) use low_rank::GramChunk;
-use low_rank::padded;
+use parts::{add_up, take_front};
 pub(crate) use sample::{SampleBackwardChunk, SampleChunk};
 
-use crate::chunks::{best_isa, rows_per_chunk, run_all};
+use crate::chunks::{best_isa, run_all};
 use crate::error::{KernelError, expect_len};
 use crate::real::Real;
 
@@ -223,23 +222,31 @@ impl<'a, T: Real> LowRank<'a, T> {
             let got = grad_prior.len();
             expect_len("gradient of prior_variance", got, prior_variance.len())?;
         }
+        let wants_sum = grad_prior.is_some();
         let mut grad_each = match prior {
             Prior::Each(_) => grad_prior.take(),
             Prior::Same(_) => None,
         };
         let scale = self.padded_scale();
         let cholesky = self.cholesky(&scale);
-        let inverse = cholesky.inverse();
+        let mut scaled_inverse = cholesky.inverse();
+        for (row, scale) in scaled_inverse.chunks_mut(scale.len().max(1)).zip(&scale) {
+            row.iter_mut().for_each(|entry| *entry *= scale);
+        }
         let sums = run_all(
             self.numbers(),
             self.chunks(&scale).map(|(rows, range)| KlChunk {
                 prior: prior.slice(range),
                 gradients: Some(RowGradients {
-                    inverse: &inverse,
+                    scaled_inverse: &scaled_inverse,
                     mean: take_front(&mut mean, rows.len()),
                     factor: take_front(&mut factor, rows.len() * rows.rank),
                     log_deviation: take_front(&mut log_deviation, rows.len()),
-                    prior_variance: grad_each.as_mut().map(|each| take_front(each, rows.len())),
+                    prior: match &mut grad_each {
+                        Some(each) => PriorGradient::Each(take_front(each, rows.len())),
+                        None if wants_sum => PriorGradient::Sum,
+                        None => PriorGradient::None,
+                    },
                 }),
                 rows,
             }),
@@ -298,109 +305,4 @@ impl<'a, T: Real> LowRank<'a, T> {
         );
         Ok(())
     }
-}
-
-/// What the methods above share.
-impl<T: Real> LowRank<'_, T> {
-    /// Numbers that a pass over the rows touches.
-    fn numbers(&self) -> usize {
-        self.dimension() * (self.rank() + 1)
-    }
-
-    /// The rows in chunks, with their range; `scale` is the padded one.
-    fn chunks<'b>(&'b self, scale: &'b [f64]) -> impl Iterator<Item = (Rows<'b, T>, Range<usize>)> {
-        let rows = Rows {
-            mean: self.mean,
-            factor: self.factor,
-            log_deviation: self.log_deviation,
-            jitter: T::of(self.jitter),
-            scale,
-            rank: self.rank(),
-        };
-        let (dimension, step) = (self.dimension(), rows_per_chunk(self.rank() + 1));
-        (0..dimension).step_by(step).map(move |start| {
-            let range = start..dimension.min(start + step);
-            (rows.slice(range.clone()), range)
-        })
-    }
-
-    /// The scale in f64, zero in the padding.
-    fn padded_scale(&self) -> Vec<f64> {
-        let mut scale = vec![0.0; padded(self.rank())];
-        for (wide, value) in scale.iter_mut().zip(self.scale) {
-            *wide = value.wide();
-        }
-        scale
-    }
-
-    /// `scale*xi`.
-    fn direction(&self, low_rank_noise: &[T]) -> Vec<T> {
-        let pairs = self.scale.iter().zip(low_rank_noise);
-        pairs.map(|(&scale, &xi)| scale * xi).collect()
-    }
-
-    /// `M` with its padding, which is that of the identity and changes nothing.
-    fn cholesky(&self, scale: &[f64]) -> Cholesky {
-        let n = scale.len();
-        if n == 0 {
-            return Cholesky::new(Vec::new(), 0);
-        }
-        let jobs = self.chunks(scale).map(|(rows, _)| GramChunk { rows });
-        let grams = run_all(self.numbers(), jobs, |job| T::gram_chunk(best_isa(), job));
-        let mut matrix = add_up(grams);
-        for i in 0..n {
-            matrix[i * n + i] += 1.0;
-        }
-        Cholesky::new(matrix, n)
-    }
-
-    /// `ln det covariance = sum ln D + ln det M`.
-    fn log_determinant(&self, scale: &[f64], cholesky: &Cholesky) -> f64 {
-        let jobs = self
-            .chunks(scale)
-            .map(|(rows, _)| LogVarianceChunk { rows });
-        let sums = run_all(self.numbers(), jobs, |job| {
-            T::log_variance_chunk(best_isa(), job)
-        });
-        sums.iter().sum::<f64>() + cholesky.log_determinant()
-    }
-
-    fn prior<'b>(&self, prior_variance: &'b [T]) -> Result<Prior<'b, T>, KernelError> {
-        if let [variance] = prior_variance {
-            return Ok(Prior::Same(*variance));
-        }
-        expect_len("prior_variance", prior_variance.len(), self.dimension())?;
-        Ok(Prior::Each(prior_variance))
-    }
-
-    fn expect_gradients(
-        &self,
-        factor: &[T],
-        scale: &[T],
-        log_deviation: &[T],
-    ) -> Result<(), KernelError> {
-        expect_len("gradient of factor", factor.len(), self.factor.len())?;
-        expect_len("gradient of scale", scale.len(), self.rank())?;
-        let got = log_deviation.len();
-        expect_len("gradient of log_deviation", got, self.dimension())
-    }
-}
-
-/// Cuts the first `len` numbers off a slice.
-fn take_front<'a, T>(slice: &mut &'a mut [T], len: usize) -> &'a mut [T] {
-    slice
-        .split_off_mut(..len)
-        .expect("lengths are checked before the rows are cut")
-}
-
-/// Adds vectors of the same length, in their order.
-fn add_up(parts: Vec<Vec<f64>>) -> Vec<f64> {
-    let mut parts = parts.into_iter();
-    let mut total = parts.next().unwrap_or_default();
-    for part in parts {
-        for (total, value) in total.iter_mut().zip(part) {
-            *total += value;
-        }
-    }
-    total
 }

@@ -9,14 +9,12 @@
 //! | log_deviation | `g*zeta * exp(2 log_deviation)/sqrt(D)` |
 
 use super::block::{BLOCK, Rows, TILE, Variances};
-use super::kl::store_tile;
 use super::low_rank::factor_tile;
 use crate::real::Real;
 use crate::simd::{Kernel, Vector};
 
 /// Consecutive rows of a sample.
 pub struct SampleChunk<'a, T> {
-    /// Here the scale is `scale*xi`, in the number type as in f64.
     pub(super) rows: Rows<'a, T>,
     /// `scale*xi`, `[rank]`.
     pub(super) direction: &'a [T],
@@ -128,4 +126,16 @@ fn direction_tile<T: Real>(direction: &[T], tile: usize) -> [T; TILE] {
         *out = value;
     }
     out
+}
+
+/// Writes a tile into what is left of a row, without the padding.
+#[inline(always)]
+fn store_tile<T: Real>(tile: &[T; TILE], row: &mut [T]) {
+    if let Some(row) = row.first_chunk_mut::<TILE>() {
+        *row = *tile;
+    } else {
+        for (out, value) in row.iter_mut().zip(tile) {
+            *out = *value;
+        }
+    }
 }

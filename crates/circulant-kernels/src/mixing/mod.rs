@@ -15,12 +15,12 @@
 //! `unsafe`: several threads read and write disjoint frequencies of shared blocks and disjoint
 //! coordinates of the gradient.
 
-mod correlate;
+mod backward;
 mod frequencies;
 mod mix;
 mod planes;
 
-pub use correlate::Correlate;
+pub use backward::MixBackward;
 pub use frequencies::{Frequency, FrequencyTable};
 pub use mix::Mix;
 
@@ -34,6 +34,8 @@ use crate::product::Ahead;
 use crate::real::Real;
 use crate::scratch::Scratch;
 use crate::simd::Isa;
+use backward::Correlate;
+use mix::Matrices;
 
 /// Frequencies that a task takes at a time.
 const FREQUENCIES_PER_TASK: usize = 16;
@@ -70,13 +72,15 @@ impl<T: Real> Mixing<'_, T> {
             T::mix(
                 self.isa,
                 Mix {
-                    mixing: self,
                     frequencies,
-                    coordinates,
                     from: kept,
-                    to: out,
-                    adjoint: false,
-                    add: false,
+                    matrices: Matrices {
+                        mixing: self,
+                        coordinates,
+                        to: out,
+                        adjoint: false,
+                        add: false,
+                    },
                 },
             );
         });
@@ -97,32 +101,26 @@ impl<T: Real> Mixing<'_, T> {
         let grad_coordinates = grad_coordinates.map(Shared::writer);
         let grad_spectrum = grad_spectrum.map(|(to, add)| (Shared::writer(to), add));
         self.for_each_task(|frequencies| {
-            if let Some(out) = grad_coordinates {
-                T::correlate(
-                    self.isa,
-                    Correlate {
+            T::mix_backward(
+                self.isa,
+                MixBackward {
+                    frequencies,
+                    gradient,
+                    correlate: grad_coordinates.map(|out| Correlate {
                         mixing: self,
-                        frequencies,
                         x: kept,
-                        gradient,
                         out,
-                    },
-                );
-            }
-            if let Some((to, add)) = grad_spectrum {
-                T::mix(
-                    self.isa,
-                    Mix {
+                    }),
+                    matrices: grad_spectrum.map(|(to, add)| Matrices {
                         mixing: self,
-                        frequencies,
                         coordinates,
-                        from: gradient,
                         to,
                         adjoint: true,
                         add,
-                    },
-                );
-            }
+                    }),
+                    mixing: self,
+                },
+            );
         });
     }
 

@@ -4,44 +4,46 @@
 
 use super::frequencies::Frequency;
 use crate::blocks::{Batch, Shared};
-use crate::product::RowMajor;
+use crate::product::{RowMajor, Strided};
 use crate::real::Real;
 use crate::scratch::Scratch;
 use crate::simd::{RealSimd, Tile, Vector};
 
-/// Split planes of complex numbers in one allocation.
+/// The planes Re, Im and Re + Im of complex numbers in one allocation.
 pub(super) struct Planes<T: Real> {
     pub(super) memory: Scratch<T>,
     pub(super) plane: usize,
 }
 
 impl<T: Real> Planes<T> {
-    /// Two planes of `len` numbers, with room for a vector to overrun.
+    /// Planes of `len` numbers, with room for a vector to overrun.
     pub(super) fn new(len: usize) -> Self {
         let plane = len + 16;
         Self {
-            memory: Scratch::zeroed(2 * plane),
+            memory: Scratch::zeroed(3 * plane),
             plane,
         }
     }
 
-    pub(super) fn re(&mut self) -> *mut T {
-        self.memory.as_mut_ptr()
+    pub(super) fn at(&mut self, plane: usize) -> *mut T {
+        self.memory[plane * self.plane..].as_mut_ptr()
     }
 
-    pub(super) fn im(&mut self) -> *mut T {
-        self.memory[self.plane..].as_mut_ptr()
+    fn pointers(&self) -> [*const T; 3] {
+        [0, 1, 2].map(|plane| self.memory[plane * self.plane..].as_ptr())
     }
 
-    /// The first `len` numbers of both.
-    pub(super) fn planes(&self, len: usize) -> (&[T], &[T]) {
-        (&self.memory[..len], &self.memory[self.plane..][..len])
+    pub(super) fn strided(&self, row: usize, column: usize) -> Strided<T> {
+        Strided {
+            planes: self.pointers(),
+            row,
+            column,
+        }
     }
 
-    pub(super) fn row_major(&mut self, row: usize) -> RowMajor<T> {
+    pub(super) fn row_major(&self, row: usize) -> RowMajor<T> {
         RowMajor {
-            re: self.re(),
-            im: self.im(),
+            planes: self.pointers(),
             row,
         }
     }
@@ -60,7 +62,7 @@ pub(super) unsafe fn gather<V: Vector>(
     scale: V::Scalar,
     planes: &mut Planes<V::Scalar>,
 ) {
-    let (re, im) = (planes.re(), planes.im());
+    let (re, im, sum) = (planes.at(0), planes.at(1), planes.at(2));
     let positions = [
         (Some(frequency.position), conjugate, 0),
         (frequency.mirror, !conjugate, batch.lanes_used()),
@@ -68,6 +70,8 @@ pub(super) unsafe fn gather<V: Vector>(
     let next = next.map_or([None; 2], |next| [Some(next.position), next.mirror]);
     for ((position, conjugate, start), next) in positions.into_iter().zip(next) {
         let Some(position) = position else { continue };
+        let sign = V::splat(if conjugate { -scale } else { scale });
+        let scale = V::splat(scale);
         for block in 0..batch.blocks() {
             if let Some(next) = next {
                 V::Scalar::prefetch(
@@ -78,47 +82,75 @@ pub(super) unsafe fn gather<V: Vector>(
             let to = start + block * V::LANES;
             // SAFETY: the block holds the entry; the planes hold both copies and an overrun.
             unsafe {
-                let sign = if conjugate { -scale } else { scale };
-                V::load(from).mul(V::splat(scale)).store(re.add(to));
-                V::load(from.add(V::LANES))
-                    .mul(V::splat(sign))
-                    .store(im.add(to));
+                let real = V::load(from).mul(scale);
+                let imaginary = V::load(from.add(V::LANES)).mul(sign);
+                real.store(re.add(to));
+                imaginary.store(im.add(to));
+                real.add(imaginary).store(sum.add(to));
             }
         }
     }
 }
 
-/// The way back of [`gather`], times `scale`.
-#[inline(always)]
-pub(super) unsafe fn scatter<V: Vector>(
-    batch: &Batch,
-    spectrum: Shared<V::Scalar>,
-    frequency: &Frequency,
-    scale: V::Scalar,
-    add: bool,
-    planes: &mut Planes<V::Scalar>,
-) {
-    let (re, im) = (planes.re(), planes.im());
-    let positions = [
-        (Some(frequency.position), false, 0),
-        (frequency.mirror, true, batch.lanes_used()),
-    ];
-    for (position, conjugate, start) in positions {
-        let Some(position) = position else { continue };
-        for block in 0..batch.blocks() {
-            let to = spectrum.at(block * batch.block_stride() + position * 2 * V::LANES);
-            let from = start + block * V::LANES;
-            // SAFETY: as in `gather`.
-            unsafe {
-                let mut real = V::load(re.add(from)).mul(V::splat(scale));
-                let sign = if conjugate { -scale } else { scale };
-                let mut imaginary = V::load(im.add(from)).mul(V::splat(sign));
-                if add {
-                    real = real.add(V::load(to));
-                    imaginary = imaginary.add(V::load(to.add(V::LANES)));
+/// Where the rows of a product go: the way back of [`gather`], times `scale`.
+#[derive(Clone, Copy)]
+pub(super) struct Scatter<'a, T> {
+    pub(super) batch: &'a Batch,
+    pub(super) spectrum: Shared<T>,
+    pub(super) scale: T,
+    /// Add to what is there.
+    pub(super) add: bool,
+}
+
+impl<T: Real> Scatter<'_, T> {
+    /// Writes the lanes from `lane` on, at `f` or, conjugated, at `-f`.
+    #[inline(always)]
+    pub(super) unsafe fn entry<V: Vector<Scalar = T>>(
+        &self,
+        frequency: &Frequency,
+        mirrored: bool,
+        lane: usize,
+        re: V,
+        im: V,
+    ) {
+        let position = match frequency.mirror {
+            Some(mirror) if mirrored => mirror,
+            _ => frequency.position,
+        };
+        let sign = if mirrored { -self.scale } else { self.scale };
+        let to = self
+            .spectrum
+            .at(lane / V::LANES * self.batch.block_stride() + position * 2 * V::LANES);
+        let (mut re, mut im) = (re.mul(V::splat(self.scale)), im.mul(V::splat(sign)));
+        // SAFETY: the block holds the entry.
+        unsafe {
+            if self.add {
+                re = re.add(V::load(to));
+                im = im.add(V::load(to.add(V::LANES)));
+            }
+            re.store(to);
+            im.store(to.add(V::LANES));
+        }
+    }
+
+    /// Writes planes that hold rows of all channels without gaps.
+    #[inline(always)]
+    pub(super) unsafe fn planes<V: Vector<Scalar = T>>(
+        &self,
+        frequency: &Frequency,
+        planes: &mut Planes<T>,
+    ) {
+        let (re, im) = (planes.at(0), planes.at(1));
+        for (mirrored, start) in [(false, 0), (true, self.batch.lanes_used())] {
+            if mirrored && frequency.mirror.is_none() {
+                continue;
+            }
+            for lane in (0..self.batch.lanes_used()).step_by(V::LANES) {
+                // SAFETY: as in `gather`.
+                unsafe {
+                    let (re, im) = (V::load(re.add(start + lane)), V::load(im.add(start + lane)));
+                    self.entry(frequency, mirrored, lane, re, im);
                 }
-                real.store(to);
-                imaginary.store(to.add(V::LANES));
             }
         }
     }

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | posterior parameters | tensors under the names of the network's record |
 //! | optimiser state | the bytes of Burn's own record, as the U8 tensor `optimizer` |
-//! | step, seed, settings, data, watch | metadata |
+//! | step, seed, settings, model, data, watch | metadata |
 //!
 //! Noise and data order follow from seed and step, so no generator state is needed. The file is written beside its place,
 //! synced and renamed: at every moment the old checkpoint or the new one is there. A checksum over all tensors
@@ -73,9 +73,10 @@ fn checksum<'a>(tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
 }
 
 /// What must agree between a checkpoint and the run that resumes from it.
-fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, String); 5] {
+fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, String); 6] {
     [
         ("format", FORMAT.to_owned()),
+        ("model", svi.network().identity()),
         ("seed", svi.config.seed.to_string()),
         ("batch", svi.config.batch.to_string()),
         ("examples", svi.examples().to_string()),

@@ -4,8 +4,11 @@ use burn::tensor::Tensor;
 
 use super::Network;
 
+/// From a batch of inputs `[batch, ...]` to the logits of every member, `[members, batch, classes]`.
+pub type Ensemble<const D: usize> = Box<dyn Fn(Tensor<D>) -> Tensor<3>>;
+
 /// A network with one logit per class.
-pub trait Classifier<const D: usize>: Network {
+pub trait Classifier<const D: usize>: Network + 'static {
     /// The logits of a batch.
     ///
     /// # Shapes
@@ -14,15 +17,17 @@ pub trait Classifier<const D: usize>: Network {
     /// - output: `[batch, classes]`
     fn logits(&self, inputs: Tensor<D>) -> Tensor<2>;
 
-    /// The logits of the same batch by several networks of the same structure. A model whose first layer can share work
-    /// between them (a circulant layer transforms its input once) has its own version.
+    /// Several networks of the same structure as one map. A model whose layers can share work between them (a circulant
+    /// layer transforms its input once for all) has its own version.
     ///
-    /// # Shapes
+    /// # Panics
     ///
-    /// - inputs: `[batch, ...]`
-    /// - output: `[members, batch, classes]`
-    fn logits_of_members(members: &[Self], inputs: Tensor<D>) -> Tensor<3> {
-        let logits = members.iter().map(|member| member.logits(inputs.clone()));
-        Tensor::stack(logits.collect(), 0)
+    /// Panics if there are no members.
+    fn ensemble(members: Vec<Self>) -> Ensemble<D> {
+        assert!(!members.is_empty(), "an ensemble has at least one member");
+        Box::new(move |inputs: Tensor<D>| {
+            let logits = members.iter().map(|member| member.logits(inputs.clone()));
+            Tensor::stack(logits.collect(), 0)
+        })
     }
 }

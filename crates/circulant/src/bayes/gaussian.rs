@@ -191,3 +191,93 @@ mod composed {
         log_det
     }
 }
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use super::*;
+
+    /// f32, sums of a few hundred terms.
+    const TOLERANCE: f32 = 2e-5;
+    const KEY: NoiseKey = NoiseKey { seed: 4, stream: 9 };
+    const JITTER: f64 = 1e-3;
+    const WEIGHT: f64 = 0.3;
+
+    fn leaf<const D: usize>(stream: u64, shape: [usize; D]) -> Tensor<D> {
+        let device = crate::cpu().autodiff();
+        let mut values = vec![0.0_f32; shape.iter().product()];
+        standard_normal(NoiseKey { seed: 1, stream }, &mut values);
+        values.iter_mut().for_each(|value| *value *= 0.5);
+        Tensor::from_data(TensorData::new(values, shape), &device).require_grad()
+    }
+
+    fn close<const D: usize>(a: Tensor<D>, b: Tensor<D>, what: &str) {
+        let scale: f32 = b.clone().abs().max().into_scalar();
+        let gap: f32 = (a - b).abs().max().into_scalar();
+        assert!(gap <= TOLERANCE * scale.max(1.0), "{what}: {gap}");
+    }
+
+    /// What devices without the fused operations run, against those, with all gradients.
+    #[test]
+    fn composed_equals_fused() {
+        for (count, rank) in [(1, 1), (7, 3), (64, 8)] {
+            let (mean, factor) = (leaf(1, [count]), leaf(2, [count, rank]));
+            let (scale, deviation) = (leaf(3, [rank]), leaf(4, [count]));
+            let prior = leaf(5, [count]).exp().detach().require_grad();
+            let parameters = || {
+                (
+                    mean.clone(),
+                    factor.clone(),
+                    scale.clone(),
+                    deviation.clone(),
+                )
+            };
+            let (m, u, l, s) = parameters();
+            let fused = low_rank_kl(m, u, l, s, prior.clone(), JITTER, WEIGHT);
+            let (m, u, l, s) = parameters();
+            let composed =
+                composed::low_rank_kl(m, u, l, s, prior.clone(), JITTER).mul_scalar(WEIGHT);
+            close(composed.clone(), fused.clone(), "KL");
+            let (a, b) = (composed.backward(), fused.backward());
+            let gradients =
+                |x: &Tensor<1>| (x.grad(&a).expect("tracked"), x.grad(&b).expect("tracked"));
+            for (x, what) in [
+                (&mean, "mean"),
+                (&scale, "scale"),
+                (&deviation, "deviation"),
+                (&prior, "prior"),
+            ] {
+                let (composed, fused) = gradients(x);
+                close(composed, fused, what);
+            }
+            let (composed, fused) = (factor.grad(&a), factor.grad(&b));
+            close(
+                composed.expect("tracked"),
+                fused.expect("tracked"),
+                "factor",
+            );
+
+            let (m, u, l, s) = parameters();
+            let fused = low_rank_sample(m, u, l, s, KEY, JITTER);
+            let (m, u, l, s) = parameters();
+            close(
+                composed::low_rank_sample(m, u, l, s, KEY, JITTER),
+                fused,
+                "sample",
+            );
+
+            let (m, s) = (mean.clone(), deviation.clone());
+            let fused = mean_field_sample(m.clone(), s.clone(), KEY);
+            close(
+                composed::mean_field_sample(m.clone(), s.clone(), KEY),
+                fused,
+                "mean-field sample",
+            );
+            let fused = mean_field_kl(m.clone(), s.clone(), prior.clone(), 1.0);
+            close(
+                composed::mean_field_kl(m, s, prior.clone()),
+                fused,
+                "mean-field KL",
+            );
+        }
+    }
+}

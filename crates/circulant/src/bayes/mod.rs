@@ -29,9 +29,10 @@ mod predictive;
 mod prior;
 mod site;
 mod svi;
+mod traversal;
 
 pub use self::checkpoint::write_atomically;
-pub use self::classifier::Classifier;
+pub use self::classifier::{Classifier, Ensemble};
 pub use self::data::{Batch, BatchOrder, LabelledData};
 pub use self::elbo::{Elbo, ElboEstimate, KlWeight};
 pub use self::error::BayesError;

@@ -14,6 +14,7 @@ use super::noise::{Noise, Purpose};
 use super::posterior::{
     AnyPosterior, INITIAL_DEVIATION, LowRankGaussian, MeanFieldGaussian, PointEstimate, Posterior,
 };
+use super::traversal::Path;
 use super::{BayesError, PosteriorKind, Prior, Site, SpectralPrior};
 use crate::nn::to_host;
 
@@ -47,14 +48,16 @@ pub struct BayesianConfig {
 }
 
 /// A distribution over the networks `M`. Made by [`BayesianConfig`].
-#[derive(Module, Debug)]
-pub struct Bayesian<M: Network> {
+///
+/// It is a Burn module itself, so that optimisers, records and devices work as for any other. A posterior's tensors are named
+/// after its parameter (`hidden.coordinates.posterior.mean`); deterministic parameters keep their names.
+#[derive(Debug, Clone)]
+pub struct Bayesian<M> {
     /// The network; where a parameter has a posterior, an empty tensor stands.
-    skeleton: M,
+    pub(super) skeleton: M,
     /// One per parameter with a posterior, in the order in which Burn visits them.
-    factors: Vec<Factor>,
-    #[module(skip)]
-    sites: Arc<[SiteDescription]>,
+    pub(super) factors: Vec<Factor>,
+    pub(super) sites: Arc<[SiteDescription]>,
 }
 
 /// The posterior of one parameter, and of its prior's slope if that is learned.
@@ -67,10 +70,10 @@ pub struct Factor {
 }
 
 #[derive(Debug, Clone)]
-struct SiteDescription {
-    path: String,
+pub(super) struct SiteDescription {
+    pub(super) path: String,
     /// Which float parameter of the network it is, in the order of visits.
-    position: usize,
+    pub(super) position: usize,
     shape: Shape,
     prior: PriorTensor,
 }
@@ -287,50 +290,25 @@ impl<M: Network> Bayesian<M> {
             .expect("a network has parameters")
     }
 
-    /// The name of a trainable number as a user knows it: `hidden.coordinates.log_deviation` in place of
-    /// `factors.0.posterior.log_deviation`.
-    pub(super) fn readable(&self, path: &str) -> String {
-        let mut parts = path.splitn(4, '.');
-        match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some("factors"), Some(index), Some(part), Some(field)) => {
-                let site = index
-                    .parse()
-                    .ok()
-                    .and_then(|index: usize| self.sites.get(index));
-                let name = site.map_or(path, |site| site.path.as_str());
-                let slope = if part == "slope" { ".slope" } else { "" };
-                format!("{name}{slope}.{field}")
-            }
-            _ => path.strip_prefix("skeleton.").unwrap_or(path).to_owned(),
-        }
+    /// What tells this network from another one whose posteriors happen to have as many numbers: paths, shapes and priors.
+    pub(super) fn identity(&self) -> String {
+        let describe = |site: &SiteDescription| {
+            let prior = match &site.prior {
+                PriorTensor::Fixed(variance) => to_host(variance.clone()),
+                PriorTensor::Learned(prior) => prior.variances().to_vec(),
+            };
+            let bytes: Vec<u8> = prior.iter().flat_map(|v| v.to_le_bytes()).collect();
+            let sum = crc32fast::hash(&bytes);
+            format!("{} {:?} prior {sum:08x}", site.path, site.shape.to_vec())
+        };
+        let sites: Vec<String> = self.sites.iter().map(describe).collect();
+        sites.join(", ")
     }
 
     /// Burn's parameter ids are random, and optimisers file their state under them: ids made of the paths let a state be
     /// found again by another process.
     pub(super) fn with_stable_ids(self) -> Self {
         self.map(&mut StableIds::default())
-    }
-}
-
-/// The path of the parameter at hand, without the names of enum variants.
-#[derive(Debug, Default)]
-pub(super) struct Path(Vec<String>);
-
-impl Path {
-    pub(super) fn enter(&mut self, name: &str, container: &str) {
-        if !container.starts_with("Enum:") {
-            self.0.push(name.to_owned());
-        }
-    }
-
-    pub(super) fn exit(&mut self, container: &str) {
-        if !container.starts_with("Enum:") {
-            self.0.pop();
-        }
-    }
-
-    pub(super) fn name(&self) -> String {
-        self.0.join(".")
     }
 }
 

@@ -101,7 +101,7 @@ impl PredictiveConfig {
                 return Err(BayesError::Empty { what });
             }
         }
-        let members = self.members(&network.valid());
+        let ensemble = M::ensemble(self.members(&network.valid()));
         let mut predictions = Predictions {
             classes: 0,
             probabilities: Vec::new(),
@@ -111,7 +111,7 @@ impl PredictiveConfig {
         for start in (0..all).step_by(self.batch) {
             let rows = self.batch.min(all - start);
             let batch = inputs.clone().narrow(0, start, rows);
-            let logits = M::logits_of_members(&members, batch);
+            let logits = ensemble(batch);
             let classes = logits.dims()[2];
             if start == 0 {
                 predictions.classes = classes;

@@ -5,17 +5,16 @@ use std::path::PathBuf;
 
 use burn::config::Config;
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
+use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::Tensor;
 
 use super::data::{BatchOrder, LabelledData};
 use super::elbo::{Elbo, KlWeight};
-use super::network::{Network, Path};
+use super::network::Network;
+use super::traversal::Path;
 use super::{BayesError, Bayesian, Classifier};
 use crate::functions::cross_entropy;
-
-/// Adam's epsilon of the paper's setting; Burn's own default is 1e-5.
-const EPSILON: f32 = 1e-8;
+use crate::optim::FusedAdam;
 
 /// The settings of a training run.
 #[derive(Config, Debug)]
@@ -124,7 +123,7 @@ impl Watch {
 /// assert_eq!(svi.steps_done(), 3);
 /// # Ok::<(), circulant::bayes::BayesError>(())
 /// ```
-pub struct Svi<M: Network> {
+pub struct Svi<M> {
     /// Only absent while the optimiser has it.
     network: Option<Bayesian<M>>,
     pub(super) optimizer: ModuleOptimizer,
@@ -150,8 +149,7 @@ impl<M: Network> Svi<M> {
         config: SviConfig,
         examples: usize,
     ) -> Result<Self, BayesError> {
-        let adam = AdamConfig::new().with_epsilon(EPSILON).init();
-        Self::with_optimizer(network, adam, config, examples)
+        Self::with_optimizer(network, FusedAdam::default().init(), config, examples)
     }
 
     /// Training with any optimiser of Burn, with its own gradient clipping if it has one.
@@ -239,6 +237,16 @@ impl<M: Network> Svi<M> {
         batch: usize,
         log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> Result<StepReport, BayesError> {
+        let (report, gradients) = self.gradients(batch, log_likelihood)?;
+        self.update(&report, gradients);
+        Ok(report)
+    }
+
+    fn gradients(
+        &self,
+        batch: usize,
+        log_likelihood: impl Fn(&M) -> Tensor<1>,
+    ) -> Result<(StepReport, GradientsParams), BayesError> {
         let (seed, step) = (self.config.seed, self.step);
         let network = self.network();
         let estimate = self
@@ -255,14 +263,15 @@ impl<M: Network> Svi<M> {
         if !report.loss.is_finite() {
             return Err(diverged(network, &gradients, step));
         }
+        Ok((report, gradients))
+    }
+
+    fn update(&mut self, report: &StepReport, gradients: GradientsParams) {
         let network = self.network.take().expect("put back below");
-        self.network = Some(
-            self.optimizer
-                .step(self.config.learning_rate, network, gradients),
-        );
+        let rate = self.config.learning_rate;
+        self.network = Some(self.optimizer.step(rate, network, gradients));
         self.step += 1;
-        self.watch.see(step, report.loss);
-        Ok(report)
+        self.watch.see(report.step, report.loss);
     }
 
     fn has_converged(&self) -> bool {
@@ -292,13 +301,16 @@ impl<M: Network> Svi<M> {
         }
         let mut order = BatchOrder::new(self.config.seed, data.examples(), self.config.batch)?;
         let mut stop = Stop::Finished;
+        let mut batch = data.batch(order.at(self.step));
         while self.step < self.config.steps {
-            let batch = data.batch(order.at(self.step));
-            let size = batch.labels.0.len();
             let inputs = Tensor::from_inner(batch.inputs);
-            let report = self.step(size, |model| {
+            let (report, gradients) = self.gradients(order.batch(), |model| {
                 cross_entropy(model.logits(inputs.clone()), batch.labels.clone()).neg()
             })?;
+            // Neither of them keeps all threads busy.
+            let next = order.at(self.step + 1);
+            let prefetch = || data.batch(next);
+            batch = rayon::join(prefetch, || self.update(&report, gradients)).0;
             if let Some(plan) = checkpoints
                 && self.step % plan.every.max(1) == 0
             {
@@ -359,7 +371,7 @@ pub(super) fn find_not_finite<M: Network>(
         found: None,
     };
     network.visit(&mut find);
-    find.found.map(|path| network.readable(&path))
+    find.found
 }
 
 fn diverged<M: Network>(

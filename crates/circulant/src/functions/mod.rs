@@ -11,14 +11,14 @@
 //! The forms with several filters transform their input once. The activation of the operator
 //! ([`Operator::with_activation`]) is applied to the biased output, within the kernel.
 //!
-//! [`tanh`] and [`cross_entropy`] are what usually follows, fused on the CPU.
+//! [`linear`], [`conv2d`], [`tanh`] and [`cross_entropy`] are what usually follows, fused on the CPU.
 
 mod fused;
 
 use burn::backend::Dispatch;
 use burn::tensor::{Shape, Tensor};
 
-pub use self::fused::{cross_entropy, select_rows, tanh};
+pub use self::fused::{conv2d, cross_entropy, linear, select_rows, tanh};
 use crate::ops::{CirculantOps, Layout, Operator};
 
 /// `y = act(IRFFT(h * RFFT(x)) + b)` over the last axis.

@@ -8,10 +8,11 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
+use circulant_kernels::Activation;
 
 use super::initial::{Seeds, linear};
 use crate::LayerError;
-use crate::functions::tanh;
+use crate::functions;
 use crate::nn::{SpectralCirculant1d, SpectralCirculant1dConfig};
 
 /// Configuration of a [`FeatureHead`].
@@ -100,9 +101,9 @@ impl FeatureHead {
     /// - output: `[batch, classes]`
     pub fn forward(&self, features: Tensor<2>) -> Tensor<2> {
         let hidden = match &self.hidden {
-            FeatureLayer::Dense(layer) => tanh(layer.forward(features)),
+            FeatureLayer::Dense(layer) => functions::linear(layer, features, Activation::Tanh),
             FeatureLayer::Spectral(layer) => layer.forward_tanh(features),
         };
-        self.output.forward(hidden)
+        functions::linear(&self.output, hidden, Activation::Identity)
     }
 }

@@ -32,19 +32,21 @@ pub(super) fn linear(d_in: usize, d_out: usize, seed: u64, device: &Device) -> L
     }
 }
 
-/// One read-out per member: `features: [members, batch, d_in]` to `[members, batch, d_out]`.
-pub(super) fn linear_of_members<'a>(
-    layers: impl Iterator<Item = &'a Linear> + Clone,
-    features: Tensor<3>,
-) -> Tensor<3> {
-    let weights = layers.clone().map(|layer| layer.weight.val()).collect();
-    let logits = features.matmul(Tensor::stack(weights, 0));
+/// Read-outs as one map, one per member: `[members, batch, d_in]` to `[members, batch, d_out]`.
+pub(super) fn linear_ensemble(layers: &[&Linear]) -> impl Fn(Tensor<3>) -> Tensor<3> + use<> {
+    let weights = layers.iter().map(|layer| layer.weight.val()).collect();
+    let weights = Tensor::stack::<3>(weights, 0);
     let biases: Option<Vec<Tensor<1>>> = layers
+        .iter()
         .map(|layer| layer.bias.as_ref().map(|bias| bias.val()))
         .collect();
-    match biases {
-        None => logits,
-        Some(biases) => logits + Tensor::stack::<2>(biases, 0).unsqueeze_dim::<3>(1),
+    let biases = biases.map(|biases| Tensor::stack::<2>(biases, 0).unsqueeze_dim::<3>(1));
+    move |features| {
+        let logits = features.matmul(weights.clone());
+        match &biases {
+            None => logits,
+            Some(biases) => logits + biases.clone(),
+        }
     }
 }
 

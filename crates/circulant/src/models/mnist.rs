@@ -14,9 +14,9 @@ use burn::nn::conv::Conv2d;
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::Activation;
 
-use super::initial::{Seeds, linear, linear_of_members, same_convolution};
-use crate::bayes::{BayesianConfig, Classifier, Site};
-use crate::functions::tanh;
+use super::initial::{Seeds, linear, linear_ensemble, same_convolution};
+use crate::bayes::{BayesianConfig, Classifier, Ensemble, Site};
+use crate::functions;
 use crate::nn::{
     Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, SpectralBccb2d, SpectralBccb2dConfig,
     SpectralCirculant1d, SpectralCirculant1dConfig,
@@ -131,16 +131,21 @@ impl MnistModel {
     /// - images: `[batch, 1, 28, 28]`
     /// - output: `[batch, 10]`
     pub fn forward(&self, images: Tensor<4>) -> Tensor<2> {
+        functions::linear(&self.output, self.features(images), Activation::Identity)
+    }
+
+    fn features(&self, images: Tensor<4>) -> Tensor<2> {
         let rows = |images: Tensor<4>| images.flatten::<2>(1, 3);
-        let features = match &self.hidden {
+        match &self.hidden {
             HiddenLayer::SpectralCirculant(layer) => layer.forward_tanh(rows(images)),
             HiddenLayer::SpatialCirculant(layer) => layer.forward_tanh(rows(images)),
             HiddenLayer::SpectralBccb(layer) => rows(layer.forward_tanh(images)),
             HiddenLayer::SpatialBccb(layer) => rows(layer.forward_tanh(images)),
-            HiddenLayer::Convolution(layer) => rows(tanh(layer.forward(images))),
-            HiddenLayer::Dense(layer) => tanh(layer.forward(rows(images))),
-        };
-        self.output.forward(features)
+            HiddenLayer::Convolution(layer) => {
+                rows(functions::conv2d(layer, images, Activation::Tanh))
+            }
+            HiddenLayer::Dense(layer) => functions::linear(layer, rows(images), Activation::Tanh),
+        }
     }
 }
 
@@ -172,7 +177,7 @@ impl Classifier<4> for MnistModel {
         self.forward(images)
     }
 
-    fn logits_of_members(members: &[Self], images: Tensor<4>) -> Tensor<3> {
+    fn ensemble(members: Vec<Self>) -> Ensemble<4> {
         /// The hidden layers, if all of them are of this kind.
         macro_rules! layers {
             ($kind:ident) => {
@@ -185,19 +190,29 @@ impl Classifier<4> for MnistModel {
                     .collect::<Option<Vec<_>>>()
             };
         }
+        type Features = Box<dyn Fn(Tensor<4>) -> Tensor<3>>;
         let rows = |images: Tensor<4>| images.flatten::<2>(1, 3);
-        let features = if let Some(layers) = layers!(SpectralCirculant) {
-            SpectralCirculant1d::forward_members(&layers, rows(images), Activation::Tanh)
+        let features: Features = if let Some(layers) = layers!(SpectralCirculant) {
+            let hidden = SpectralCirculant1d::ensemble(&layers, Activation::Tanh);
+            Box::new(move |images| hidden(rows(images)))
         } else if let Some(layers) = layers!(SpatialCirculant) {
-            Circulant1d::forward_members(&layers, rows(images), Activation::Tanh)
+            let hidden = Circulant1d::ensemble(&layers, Activation::Tanh);
+            Box::new(move |images| hidden(rows(images)))
         } else if let Some(layers) = layers!(SpectralBccb) {
-            SpectralBccb2d::forward_members(&layers, images, Activation::Tanh).flatten(2, 4)
+            let hidden = SpectralBccb2d::ensemble(&layers, Activation::Tanh);
+            Box::new(move |images| hidden(images).flatten(2, 4))
         } else if let Some(layers) = layers!(SpatialBccb) {
-            Bccb2d::forward_members(&layers, images, Activation::Tanh).flatten(2, 4)
+            let hidden = Bccb2d::ensemble(&layers, Activation::Tanh);
+            Box::new(move |images| hidden(images).flatten(2, 4))
         } else {
-            let logits = members.iter().map(|member| member.forward(images.clone()));
-            return Tensor::stack(logits.collect(), 0);
+            let hidden = members.clone();
+            Box::new(move |images: Tensor<4>| {
+                let features = hidden.iter().map(|member| member.features(images.clone()));
+                Tensor::stack(features.collect(), 0)
+            })
         };
-        linear_of_members(members.iter().map(|member| &member.output), features)
+        let outputs: Vec<_> = members.iter().map(|member| &member.output).collect();
+        let output = linear_ensemble(&outputs);
+        Box::new(move |images| output(features(images)))
     }
 }

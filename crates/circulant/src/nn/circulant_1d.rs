@@ -109,8 +109,7 @@ impl Circulant1d {
         )
     }
 
-    /// Several layers that differ in their numbers only (posterior samples) on the same input, which is transformed
-    /// once.
+    /// Several layers that differ in their numbers only (posterior samples) as one map, which transforms its input once.
     ///
     /// # Shapes
     ///
@@ -119,20 +118,17 @@ impl Circulant1d {
     ///
     /// # Panics
     ///
-    /// Panics if there are no members, or if the last axis of `input` is not `d_in`.
-    pub fn forward_members(
+    /// Panics if there are no members; the map panics if the last axis of its input is not `d_in`.
+    pub fn ensemble(
         members: &[&Self],
-        input: Tensor<2>,
         activation: Activation,
-    ) -> Tensor<3> {
-        let first = members.first().expect("at least one member");
+    ) -> impl Fn(Tensor<2>) -> Tensor<3> + use<> {
+        let map = members.first().expect("at least one member").map.clone();
         let coordinates = stacked(members, |member| {
             coordinates_of_filter_1d(member.filter.val(), member.map.operator())
         });
         let bias = stacked_bias(members, |member| member.bias.as_ref());
-        first
-            .map
-            .apply_members(input, coordinates, bias, activation)
+        move |input| map.apply_members(input, coordinates.clone(), bias.clone(), activation)
     }
 
     /// The size of the input.

@@ -141,8 +141,7 @@ impl SpectralBccb2d {
         )
     }
 
-    /// Several layers that differ in their numbers only (posterior samples) on the same input, which is transformed
-    /// once.
+    /// Several layers that differ in their numbers only (posterior samples) as one map, which transforms its input once.
     ///
     /// # Shapes
     ///
@@ -151,17 +150,16 @@ impl SpectralBccb2d {
     ///
     /// # Panics
     ///
-    /// Panics if there are no members, or if `input` does not fit them.
-    pub fn forward_members(
+    /// Panics if there are no members; the map panics if its input does not fit them.
+    pub fn ensemble(
         members: &[&Self],
-        input: Tensor<4>,
         activation: Activation,
-    ) -> Tensor<5> {
+    ) -> impl Fn(Tensor<4>) -> Tensor<5> + use<> {
         let first = members.first().expect("at least one member");
         let operator = first.map.operator().with_activation(activation);
         let coordinates = stacked(members, |member| member.coordinates.val());
         let bias = stacked_bias(members, |member| member.bias.as_ref());
-        bccb_2d_filters(input, coordinates, bias, &operator)
+        move |input| bccb_2d_filters(input, coordinates.clone(), bias.clone(), &operator)
     }
 
     /// What a prior over the coordinates has to know.

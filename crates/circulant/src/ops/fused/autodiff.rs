@@ -8,11 +8,11 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, NodeGuard, Ops, OpsKind, unary};
 use burn_flex::FlexTensor;
-use circulant_kernels::NoiseKey;
+use circulant_kernels::{Activation, AdamSettings, Convolution, NoiseKey};
 
-use super::flex::{
-    Gaussian, KeptNoise, cross_entropy_keeping, kl_keeping, sample, sample_backward, tanh_gradient,
-};
+use super::dense::{Conv, Linear};
+use super::flex::{cross_entropy_keeping, tanh_gradient};
+use super::gaussian::{Gaussian, KeptNoise, kl_keeping, sample, sample_backward};
 use super::{FusedOps, Labels};
 
 #[derive(Debug)]
@@ -71,6 +71,42 @@ impl<const N: usize> Backward<Flex, N> for Scalar {
     }
 }
 
+/// A layer with an input, a weight and a bias.
+#[derive(Debug)]
+struct Dense;
+
+/// Which layer.
+#[derive(Debug, Clone)]
+enum Layer {
+    Linear(Linear),
+    Convolution(Conv),
+}
+
+impl Backward<Flex, 3> for Dense {
+    /// The layer and its output.
+    type State = (Layer, FlexTensor);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 3>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let grad = grads.consume::<Flex>(&ops.node);
+        let (layer, y) = &ops.state;
+        let wanted = std::array::from_fn(|i| ops.parents[i].is_some());
+        let gradients = match layer {
+            Layer::Linear(layer) => layer.backward(y, &grad, wanted),
+            Layer::Convolution(layer) => layer.backward(y, &grad, wanted),
+        };
+        for (parent, gradient) in ops.parents.iter().zip(gradients) {
+            if let (Some(node), Some(gradient)) = (parent, gradient) {
+                grads.register::<Flex>(node.id, gradient);
+            }
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Tanh;
 
@@ -117,6 +153,17 @@ fn record_kl<C: CheckpointStrategy, const N: usize>(
             node.finish((gradients, weight), value)
         }
         OpsKind::UnTracked(node) => node.finish(value),
+    }
+}
+
+fn record_layer<C: CheckpointStrategy>(
+    guards: [NodeGuard; 3],
+    layer: Layer,
+    y: FlexTensor,
+) -> FloatTensor<Autodiff<Flex, C>> {
+    match Dense.prepare::<C>(guards).compute_bound().stateful() {
+        OpsKind::Tracked(node) => node.finish((layer, y.clone()), y),
+        OpsKind::UnTracked(node) => node.finish(y),
     }
 }
 
@@ -180,6 +227,36 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         record_kl::<C, 3>([mean_guard, guard, prior_guard], &q, prior, weight)
     }
 
+    fn linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        let (x, x_guard) = x.into_parts();
+        let (weight, weight_guard) = weight.into_parts();
+        let (bias, bias_guard) = bias.into_parts();
+        let layer = Linear::new(x, weight, bias, activation);
+        let y = layer.forward();
+        record_layer::<C>([x_guard, weight_guard, bias_guard], Layer::Linear(layer), y)
+    }
+
+    fn convolution(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        convolution: Convolution,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        let (x, x_guard) = x.into_parts();
+        let (weight, weight_guard) = weight.into_parts();
+        let (bias, bias_guard) = bias.into_parts();
+        let layer = Conv::new(x, weight, bias, convolution, activation);
+        let y = layer.forward();
+        let guards = [x_guard, weight_guard, bias_guard];
+        record_layer::<C>(guards, Layer::Convolution(layer), y)
+    }
+
     fn tanh_saving(x: FloatTensor<Self>) -> FloatTensor<Self> {
         let (x, guard) = x.into_parts();
         let y = Flex::tanh_saving(x);
@@ -187,6 +264,25 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
             OpsKind::Tracked(node) => node.finish(y.clone(), y),
             OpsKind::UnTracked(node) => node.finish(y),
         }
+    }
+
+    fn adam(
+        parameter: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        moment_1: FloatTensor<Self>,
+        moment_2: FloatTensor<Self>,
+        settings: AdamSettings,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        // Optimisers work on inner tensors; this only completes the trait.
+        let [parameter, gradient, moment_1, moment_2] =
+            [parameter, gradient, moment_1, moment_2].map(|tensor| tensor.into_parts().0);
+        let (parameter, moment_1, moment_2) =
+            Flex::adam(parameter, gradient, moment_1, moment_2, settings);
+        (
+            Self::from_inner(parameter),
+            Self::from_inner(moment_1),
+            Self::from_inner(moment_2),
+        )
     }
 
     fn select_rows(x: FloatTensor<Self>, rows: Labels) -> FloatTensor<Self> {

@@ -5,190 +5,28 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{DType, ElementConversion, Shape, TensorData};
 use burn_flex::FlexTensor;
 use circulant_kernels::{
-    KlGradients, LowRank, NoiseKey, SampleGradients, cross_entropy, gather_rows, standard_normal,
+    Activation, AdamSettings, Convolution, NoiseKey, adam_step, cross_entropy, gather_rows,
     tanh_backward, tanh_into,
 };
 
+use super::dense::{Conv, Linear};
+use super::gaussian::{Gaussian, kl, sample};
 use super::{FusedOps, Labels};
 use crate::ops::buffers::Buffer;
 use crate::ops::flex::{Native, numbers, valid, with_native};
 
-/// The parameters of a Gaussian, contiguous; `low_rank` is `U` and `lambda`.
-#[derive(Debug, Clone)]
-pub(super) struct Gaussian {
-    pub(super) mean: FlexTensor,
-    pub(super) low_rank: Option<(FlexTensor, FlexTensor)>,
-    pub(super) log_deviation: FlexTensor,
-    pub(super) jitter: f64,
-}
-
-/// The noise of a sample, kept for the backward pass: `xi`, then `zeta`.
-#[derive(Debug, Clone)]
-pub(super) struct KeptNoise(FlexTensor);
-
-impl Gaussian {
-    pub(super) fn new(
-        mean: FlexTensor,
-        low_rank: Option<(FlexTensor, FlexTensor)>,
-        log_deviation: FlexTensor,
-        jitter: f64,
-    ) -> Self {
-        Self {
-            mean: mean.to_contiguous(),
-            low_rank: low_rank
-                .map(|(factor, scale)| (factor.to_contiguous(), scale.to_contiguous())),
-            log_deviation: log_deviation.to_contiguous(),
-            jitter,
-        }
-    }
-
-    fn rank(&self) -> usize {
-        self.low_rank
-            .as_ref()
-            .map_or(0, |(_, scale)| scale.shape().num_elements())
-    }
-
-    fn view<T: Native>(&self) -> LowRank<'_, T> {
-        let (factor, scale) = match &self.low_rank {
-            None => (&[][..], &[][..]),
-            Some((factor, scale)) => (numbers(factor, "U"), numbers(scale, "lambda")),
-        };
-        let mean = numbers(&self.mean, "the mean");
-        let log_deviation = numbers(&self.log_deviation, "the log deviation");
-        valid(LowRank::new(
-            mean,
-            factor,
-            scale,
-            log_deviation,
-            self.jitter,
-        ))
-    }
-}
-
-fn scalar<T: Native>(value: f64) -> FlexTensor {
+pub(super) fn scalar<T: Native>(value: f64) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(vec![value.elem::<T>()], [1]))
 }
 
 /// An uninitialised buffer with the shape of `tensor`.
-fn like<T: Native>(tensor: &FlexTensor) -> (Buffer<T>, Shape) {
+pub(super) fn like<T: Native>(tensor: &FlexTensor) -> (Buffer<T>, Shape) {
     let shape = tensor.shape();
     (Buffer::any(shape.num_elements()), shape)
 }
 
-fn finish<T: Native>((buffer, shape): (Buffer<T>, Shape)) -> FlexTensor {
+pub(super) fn finish<T: Native>((buffer, shape): (Buffer<T>, Shape)) -> FlexTensor {
     buffer.into_tensor(shape)
-}
-
-fn sample_typed<T: Native>(q: &Gaussian, key: NoiseKey) -> (FlexTensor, KeptNoise) {
-    let (mut out, shape) = like::<T>(&q.mean);
-    let count = q.rank() + shape.num_elements();
-    let mut noise = Buffer::<T>::any(count);
-    standard_normal(key, noise.as_mut());
-    let (xi, zeta) = noise.as_mut().split_at(q.rank());
-    valid(q.view::<T>().sample_into(xi, zeta, out.as_mut()));
-    let noise = noise.into_tensor(Shape::from(vec![count]));
-    (out.into_tensor(shape), KeptNoise(noise))
-}
-
-pub(super) fn sample(q: &Gaussian, key: NoiseKey) -> (FlexTensor, KeptNoise) {
-    with_native!(q.mean.dtype(), sample_typed(q, key))
-}
-
-/// Gradients of `log_deviation`, then `U` and `lambda` if there are any; that of the mean is `grad`.
-fn sample_backward_typed<T: Native>(
-    q: &Gaussian,
-    noise: &KeptNoise,
-    grad: &FlexTensor,
-) -> (FlexTensor, Option<(FlexTensor, FlexTensor)>) {
-    let (xi, zeta) = numbers::<T>(&noise.0, "the noise").split_at(q.rank());
-    let mut log_deviation = like::<T>(&q.log_deviation);
-    let mut low_rank = q
-        .low_rank
-        .as_ref()
-        .map(|(factor, scale)| (like::<T>(factor), like::<T>(scale)));
-    let (factor, scale) = match &mut low_rank {
-        None => (&mut [][..], &mut [][..]),
-        Some((factor, scale)) => (factor.0.as_mut(), scale.0.as_mut()),
-    };
-    let gradients = SampleGradients {
-        factor,
-        scale,
-        log_deviation: log_deviation.0.as_mut(),
-    };
-    let grad = numbers(grad, "the gradient");
-    valid(q.view::<T>().sample_backward(xi, zeta, grad, gradients));
-    let low_rank = low_rank.map(|(factor, scale)| (finish(factor), finish(scale)));
-    (finish(log_deviation), low_rank)
-}
-
-pub(super) fn sample_backward(
-    q: &Gaussian,
-    noise: &KeptNoise,
-    grad: &FlexTensor,
-) -> (FlexTensor, Option<(FlexTensor, FlexTensor)>) {
-    let grad = grad.to_contiguous();
-    with_native!(grad.dtype(), sample_backward_typed(q, noise, &grad))
-}
-
-/// All gradients of a KL.
-#[derive(Debug, Clone)]
-pub(super) struct KeptGradients {
-    pub(super) mean: FlexTensor,
-    pub(super) low_rank: Option<(FlexTensor, FlexTensor)>,
-    pub(super) log_deviation: FlexTensor,
-    pub(super) prior_variance: FlexTensor,
-}
-
-fn kl_typed<T: Native>(q: &Gaussian, prior: &FlexTensor, weight: f64) -> FlexTensor {
-    let prior = numbers(prior, "the prior variance");
-    scalar::<T>(weight * valid(q.view::<T>().kl(prior)))
-}
-
-fn kl(q: &Gaussian, prior: FlexTensor, weight: f64) -> FlexTensor {
-    let prior = prior.to_contiguous();
-    with_native!(q.mean.dtype(), kl_typed(q, &prior, weight))
-}
-
-fn kl_keeping_typed<T: Native>(
-    q: &Gaussian,
-    prior: &FlexTensor,
-    weight: f64,
-) -> (FlexTensor, KeptGradients) {
-    let (mut mean, mut log_deviation) = (like::<T>(&q.mean), like::<T>(&q.log_deviation));
-    let mut prior_variance = like::<T>(prior);
-    let mut low_rank = q
-        .low_rank
-        .as_ref()
-        .map(|(factor, scale)| (like::<T>(factor), like::<T>(scale)));
-    let (factor, scale) = match &mut low_rank {
-        None => (&mut [][..], &mut [][..]),
-        Some((factor, scale)) => (factor.0.as_mut(), scale.0.as_mut()),
-    };
-    let gradients = KlGradients {
-        mean: mean.0.as_mut(),
-        factor,
-        scale,
-        log_deviation: log_deviation.0.as_mut(),
-        prior_variance: Some(prior_variance.0.as_mut()),
-    };
-    let prior = numbers(prior, "the prior variance");
-    let value = valid(q.view::<T>().kl_with_gradients(prior, gradients));
-    let kept = KeptGradients {
-        mean: finish(mean),
-        low_rank: low_rank.map(|(factor, scale)| (finish(factor), finish(scale))),
-        log_deviation: finish(log_deviation),
-        prior_variance: finish(prior_variance),
-    };
-    (scalar::<T>(weight * value), kept)
-}
-
-pub(super) fn kl_keeping(
-    q: &Gaussian,
-    prior: FlexTensor,
-    weight: f64,
-) -> (FlexTensor, KeptGradients) {
-    let prior = prior.to_contiguous();
-    with_native!(q.mean.dtype(), kl_keeping_typed(q, &prior, weight))
 }
 
 fn tanh_typed<T: Native>(x: &FlexTensor) -> FlexTensor {
@@ -242,6 +80,29 @@ fn select_rows_typed<T: Native>(x: &FlexTensor, rows: &[usize]) -> FlexTensor {
     out.into_tensor(Shape::from(shape))
 }
 
+/// The numbers of `tensor` in memory that may be changed.
+fn copied<T: Native>(tensor: &FlexTensor) -> (Buffer<T>, Shape) {
+    let mut copy = like::<T>(tensor);
+    copy.0.as_mut().copy_from_slice(numbers(tensor, "a tensor"));
+    copy
+}
+
+fn adam_typed<T: Native>(
+    [parameter, gradient, moment_1, moment_2]: [&FlexTensor; 4],
+    settings: AdamSettings,
+) -> (FlexTensor, FlexTensor, FlexTensor) {
+    let [mut parameter, mut moment_1, mut moment_2] =
+        [parameter, moment_1, moment_2].map(copied::<T>);
+    valid(adam_step(
+        parameter.0.as_mut(),
+        numbers(gradient, "the gradient"),
+        moment_1.0.as_mut(),
+        moment_2.0.as_mut(),
+        settings,
+    ));
+    (finish(parameter), finish(moment_1), finish(moment_2))
+}
+
 impl FusedOps for Flex {
     fn low_rank_sample(
         mean: FloatTensor<Self>,
@@ -286,6 +147,25 @@ impl FusedOps for Flex {
         kl(&q, prior_variance, weight)
     }
 
+    fn linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        Linear::new(x, weight, bias, activation).forward()
+    }
+
+    fn convolution(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        convolution: Convolution,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        Conv::new(x, weight, bias, convolution, activation).forward()
+    }
+
     fn tanh_saving(x: FloatTensor<Self>) -> FloatTensor<Self> {
         let x = x.to_contiguous();
         with_native!(x.dtype(), tanh_typed(&x))
@@ -293,6 +173,17 @@ impl FusedOps for Flex {
 
     fn cross_entropy_sum(logits: FloatTensor<Self>, labels: Labels) -> FloatTensor<Self> {
         cross_entropy_keeping(logits, &labels, false).0
+    }
+
+    fn adam(
+        parameter: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        moment_1: FloatTensor<Self>,
+        moment_2: FloatTensor<Self>,
+        settings: AdamSettings,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        let tensors = [parameter, gradient, moment_1, moment_2].map(|t| t.to_contiguous());
+        with_native!(tensors[0].dtype(), adam_typed(tensors.each_ref(), settings))
     }
 
     fn select_rows(x: FloatTensor<Self>, rows: Labels) -> FloatTensor<Self> {

@@ -1,5 +1,5 @@
 //! Operations around a circulant layer that stock Burn has only in many small pieces: draws from a Gaussian
-//! posterior, its KL, tanh and cross-entropy, each one node with its own backward pass.
+//! posterior, its KL, dense layers, tanh and cross-entropy, each one node with its own backward pass.
 //!
 //! They exist on the CPU backend Flex. The functions that users call ([`functions`](crate::functions),
 //! [`bayes`](crate::bayes)) compose them of ordinary tensor operations on every other device; [`is_native`] decides.
@@ -8,20 +8,25 @@
 //! | --- | --- |
 //! | [`FusedOps::low_rank_sample`], [`FusedOps::mean_field_sample`] | the noise |
 //! | [`FusedOps::low_rank_kl`], [`FusedOps::mean_field_kl`] | all gradients, which cost little beside the value |
+//! | [`FusedOps::linear`], [`FusedOps::convolution`] | their input, and behind an activation their output |
 //! | [`FusedOps::tanh_saving`] | its output: Burn's own computes the tanh a second time |
 //! | [`FusedOps::cross_entropy_sum`] | softmax minus one-hot |
 
 #[cfg(feature = "flex")]
 mod autodiff;
 #[cfg(feature = "flex")]
+mod dense;
+#[cfg(feature = "flex")]
 mod flex;
+#[cfg(feature = "flex")]
+mod gaussian;
 
 use std::sync::Arc;
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, backend_extension};
 use burn::tensor::Device;
-use circulant_kernels::NoiseKey;
+use circulant_kernels::{Activation, AdamSettings, Convolution, NoiseKey};
 
 /// Indices on the host: the classes of a batch, or rows.
 #[derive(Debug, Clone)]
@@ -93,11 +98,37 @@ pub trait FusedOps: Backend {
         weight: f64,
     ) -> FloatTensor<Self>;
 
+    /// `act(x W + b)` of `x: [..., inputs]`, `W: [inputs, outputs]` and `b: [outputs]`.
+    fn linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self>;
+
+    /// `act(x (*) W + b)` of images `x: [batch, C_in, H, W]`, with zero padding to the same size.
+    fn convolution(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        convolution: Convolution,
+        activation: Activation,
+    ) -> FloatTensor<Self>;
+
     /// `tanh(x)`.
     fn tanh_saving(x: FloatTensor<Self>) -> FloatTensor<Self>;
 
     /// `-sum_i log softmax(logits_i)[label_i]: [1]` of `logits: [rows, classes]`.
     fn cross_entropy_sum(logits: FloatTensor<Self>, labels: Labels) -> FloatTensor<Self>;
+
+    /// One step of Adam: parameter, first and second moment afterwards. Not differentiable.
+    fn adam(
+        parameter: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        moment_1: FloatTensor<Self>,
+        moment_2: FloatTensor<Self>,
+        settings: AdamSettings,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 
     /// The entries of the first dimension at `rows`. Not differentiable.
     fn select_rows(x: FloatTensor<Self>, rows: Labels) -> FloatTensor<Self>;

@@ -1,0 +1,67 @@
+"""What a worker does for the cases of variational inference: timed calls and checks."""
+
+import importlib
+
+import numpy as np
+
+import reference
+import svi_problem
+
+CHECK_SEED = 3
+
+
+def implementation(peer):
+    """`svi_torch` for `peer_torch`, and so on."""
+    return importlib.import_module(peer.__name__.replace("peer_", "svi_"))
+
+
+def variants(peer, case):
+    """Name -> function without arguments that does the work `case.pieces` times."""
+    module = implementation(peer)
+    if case.work == "predictive":
+        inputs, _ = svi_problem.data(case.batch)
+        return {"by hand": module.Prediction(case.model, case.samples, inputs).run}
+    data = svi_problem.data()
+    made = {}
+    for name, variant in module.variants().items():
+        training = variant.Training(case.model, case.batch, *data)
+        made[name] = lambda training=training: training.run(case.pieces)
+    return made
+
+
+def check(peer, case):
+    """Variant -> error against the dense f64 reference, in f32 and in f64."""
+    # Here, because it brings torch, which must not weigh on a timed JAX.
+    import svi_reference
+
+    module, model = implementation(peer), case.model
+    inputs, labels = svi_problem.data(case.batch)
+    parameters = svi_problem.initial_parameters(model)
+    noises = [svi_problem.draw_noise(model, CHECK_SEED + s) for s in range(case.samples)]
+    if case.work == "predictive":
+        expected = svi_reference.prediction(model, parameters, noises, inputs)
+
+        def predict(x):
+            return module.Prediction(model, case.samples, x, parameters).run(noises)
+
+        calls = {"by hand": predict}
+    else:
+        arguments = model, parameters, noises[0]
+        expected = flat(svi_reference.loss_and_gradients(*arguments, inputs, labels))
+
+        def calculate(variant):
+            return lambda x: flat(variant.loss_and_gradients(*arguments, x, labels))
+
+        calls = {name: calculate(variant) for name, variant in module.variants().items()}
+    errors = {name: {} for name in calls}
+    for dtype in ("float32", "float64"):
+        for name, call in calls.items():
+            found = [np.asarray(v) for v in call(inputs.astype(dtype))]
+            errors[name][dtype] = reference.relative_error(found, expected)
+    return errors
+
+
+def flat(result):
+    loss, kl, gradients = result
+    arrays = [np.asarray(gradients[name]).reshape(-1) for name in sorted(gradients)]
+    return [np.asarray(loss), np.asarray(kl), *arrays]

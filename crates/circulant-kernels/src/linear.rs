@@ -1,0 +1,318 @@
+//! The dense layer `y = act(x W + b)` and its gradients, into memory that the caller reuses.
+//!
+//! | matrix | shape, row-major |
+//! | --- | --- |
+//! | `x` | `[rows, inputs]` |
+//! | `W` | `[inputs, outputs]` |
+//! | `y`, its gradient `g` | `[rows, outputs]` |
+//!
+//! With `g' = g` or, behind tanh, `g' = g (1 - y^2)`: `dx = g' W^T`, `dW = x^T g'`, `db = sum of the rows of g'`. The
+//! products are those of the crate `gemm`; what is gained over a framework's own is the memory: no output is zeroed,
+//! copied or newly mapped first.
+//!
+//! `unsafe`: `gemm` takes pointers and strides. [`Matrix`] holds a slice together with its shape, and every product checks that the
+//! shapes fit before the call.
+
+use crate::elementwise::{bias_tanh, column_sums, tanh_backward};
+use crate::error::{KernelError, expect_len};
+use crate::plan::Activation;
+use crate::real::Real;
+
+/// Products with fewer multiplications stay on their thread.
+const SEQUENTIAL_BELOW: usize = 1 << 18;
+
+/// A matrix as `gemm` sees it: `rows x columns` with strides, all within `values`.
+#[derive(Clone, Copy)]
+struct Matrix<'a, T> {
+    values: &'a [T],
+    rows: usize,
+    columns: usize,
+    row_stride: usize,
+    column_stride: usize,
+}
+
+impl<'a, T> Matrix<'a, T> {
+    fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
+        assert!(values.len() == rows * columns, "a whole matrix");
+        Self {
+            values,
+            rows,
+            columns,
+            row_stride: columns,
+            column_stride: 1,
+        }
+    }
+
+    fn transposed(self) -> Self {
+        Self {
+            values: self.values,
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+        }
+    }
+}
+
+/// `out = left * right`, `out` row-major.
+fn product<T: Real>(left: Matrix<'_, T>, right: Matrix<'_, T>, out: &mut [T]) {
+    assert!(
+        left.columns == right.rows && out.len() == left.rows * right.columns,
+        "shapes of a product"
+    );
+    let multiplications = left.rows * left.columns * right.columns;
+    let parallelism = if multiplications < SEQUENTIAL_BELOW {
+        gemm::Parallelism::None
+    } else {
+        gemm::Parallelism::Rayon(0)
+    };
+    // SAFETY: the strides reach every element of `left` and `right` exactly once (a row-major matrix or its transpose),
+    // `out` has one element per row and column, and nothing else can see it.
+    unsafe {
+        gemm::gemm(
+            left.rows,
+            right.columns,
+            left.columns,
+            out.as_mut_ptr(),
+            1,
+            right.columns as isize,
+            false,
+            left.values.as_ptr(),
+            left.column_stride as isize,
+            left.row_stride as isize,
+            right.values.as_ptr(),
+            right.column_stride as isize,
+            right.row_stride as isize,
+            T::zero(),
+            T::one(),
+            false,
+            false,
+            false,
+            parallelism,
+        );
+    }
+}
+
+/// Rows of `x`, or an error that names the sizes.
+fn rows_of(what: &'static str, len: usize, unit: usize) -> Result<usize, KernelError> {
+    if unit == 0 || len % unit != 0 {
+        return Err(KernelError::Multiple {
+            what,
+            unit,
+            got: len,
+        });
+    }
+    Ok(len / unit)
+}
+
+/// `y = act(x W + b)`; `W` has `b.len()` columns.
+pub fn linear_into<T: Real>(
+    x: &[T],
+    weight: &[T],
+    bias: &[T],
+    activation: Activation,
+    y: &mut [T],
+) -> Result<(), KernelError> {
+    let outputs = bias.len();
+    let inputs = rows_of("W", weight.len(), outputs)?;
+    let rows = rows_of("x", x.len(), inputs)?;
+    expect_len("y", y.len(), rows * outputs)?;
+    product(
+        Matrix::new(x, rows, inputs),
+        Matrix::new(weight, inputs, outputs),
+        y,
+    );
+    match activation {
+        Activation::Identity => {
+            for row in y.chunks_exact_mut(outputs) {
+                row.iter_mut().zip(bias).for_each(|(y, b)| *y = *y + *b);
+            }
+        }
+        Activation::Tanh => bias_tanh(y, bias)?,
+    }
+    Ok(())
+}
+
+/// What a backward pass writes; what is `None` is not computed.
+#[derive(Debug)]
+pub struct LinearGradients<'a, T> {
+    /// `[rows, inputs]`.
+    pub x: Option<&'a mut [T]>,
+    /// `[inputs, outputs]`.
+    pub weight: Option<&'a mut [T]>,
+    /// `[outputs]`.
+    pub bias: Option<&'a mut [T]>,
+}
+
+/// The gradients of [`linear_into`] from `grad`, that of its output. Behind tanh, `y` is the output and `scratch` takes as many numbers;
+/// otherwise neither is looked at.
+pub fn linear_backward<T: Real>(
+    x: &[T],
+    weight: &[T],
+    outputs: usize,
+    activation: Activation,
+    y: &[T],
+    grad: &[T],
+    scratch: &mut [T],
+    gradients: LinearGradients<'_, T>,
+) -> Result<(), KernelError> {
+    let inputs = rows_of("W", weight.len(), outputs)?;
+    let rows = rows_of("x", x.len(), inputs)?;
+    expect_len("the gradient", grad.len(), rows * outputs)?;
+    let grad = match activation {
+        Activation::Identity => grad,
+        Activation::Tanh => {
+            tanh_backward(y, grad, scratch)?;
+            scratch
+        }
+    };
+    let grad_matrix = Matrix::new(grad, rows, outputs);
+    if let Some(out) = gradients.x {
+        expect_len("the gradient of x", out.len(), x.len())?;
+        product(
+            grad_matrix,
+            Matrix::new(weight, inputs, outputs).transposed(),
+            out,
+        );
+    }
+    if let Some(out) = gradients.weight {
+        expect_len("the gradient of W", out.len(), weight.len())?;
+        product(Matrix::new(x, rows, inputs).transposed(), grad_matrix, out);
+    }
+    if let Some(out) = gradients.bias {
+        expect_len("the gradient of b", out.len(), outputs)?;
+        column_sums(grad, out)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// f64 sums of a few hundred terms of size one.
+    const TOLERANCE: f64 = 1e-12;
+
+    fn numbers(seed: usize, count: usize) -> Vec<f64> {
+        (0..count)
+            .map(|i| ((i * 7919 + seed * 104_729 + 13) % 2003) as f64 / 1001.5 - 1.0)
+            .collect()
+    }
+
+    fn close(got: &[f64], expected: &[f64]) {
+        assert_eq!(got.len(), expected.len());
+        for (a, b) in got.iter().zip(expected) {
+            assert!((a - b).abs() < TOLERANCE * b.abs().max(1.0), "{a} and {b}");
+        }
+    }
+
+    #[test]
+    fn equals_the_sums() {
+        for (rows, inputs, outputs) in [(1, 1, 1), (3, 5, 2), (64, 49, 10), (130, 70, 33)] {
+            let (x, weight) = (numbers(1, rows * inputs), numbers(2, inputs * outputs));
+            let (bias, grad) = (numbers(3, outputs), numbers(4, rows * outputs));
+            for activation in [Activation::Identity, Activation::Tanh] {
+                let plain = |row: usize, column: usize| {
+                    let sum: f64 = (0..inputs)
+                        .map(|k| x[row * inputs + k] * weight[k * outputs + column])
+                        .sum();
+                    match activation {
+                        Activation::Identity => sum + bias[column],
+                        Activation::Tanh => (sum + bias[column]).tanh(),
+                    }
+                };
+                let expected: Vec<f64> = (0..rows * outputs)
+                    .map(|i| plain(i / outputs, i % outputs))
+                    .collect();
+                let mut y = vec![f64::NAN; rows * outputs];
+                linear_into(&x, &weight, &bias, activation, &mut y).expect("sizes fit");
+                close(&y, &expected);
+
+                let inner: Vec<f64> = grad
+                    .iter()
+                    .zip(&expected)
+                    .map(|(g, y)| match activation {
+                        Activation::Identity => *g,
+                        Activation::Tanh => g * (1.0 - y * y),
+                    })
+                    .collect();
+                let mut scratch = vec![f64::NAN; rows * outputs];
+                let mut dx = vec![f64::NAN; rows * inputs];
+                let mut dw = vec![f64::NAN; inputs * outputs];
+                let mut db = vec![f64::NAN; outputs];
+                let gradients = LinearGradients {
+                    x: Some(&mut dx),
+                    weight: Some(&mut dw),
+                    bias: Some(&mut db),
+                };
+                linear_backward(
+                    &x,
+                    &weight,
+                    outputs,
+                    activation,
+                    &y,
+                    &grad,
+                    &mut scratch,
+                    gradients,
+                )
+                .expect("sizes fit");
+                let sum = |count: usize, term: &dyn Fn(usize) -> f64| (0..count).map(term).sum();
+                let expected: Vec<f64> = (0..rows * inputs)
+                    .map(|i| {
+                        sum(outputs, &|o| {
+                            inner[i / inputs * outputs + o] * weight[i % inputs * outputs + o]
+                        })
+                    })
+                    .collect();
+                close(&dx, &expected);
+                let expected: Vec<f64> = (0..inputs * outputs)
+                    .map(|i| {
+                        sum(rows, &|row| {
+                            x[row * inputs + i / outputs] * inner[row * outputs + i % outputs]
+                        })
+                    })
+                    .collect();
+                close(&dw, &expected);
+                let expected: Vec<f64> = (0..outputs)
+                    .map(|o| sum(rows, &|row| inner[row * outputs + o]))
+                    .collect();
+                close(&db, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_sizes_are_named() {
+        let mut y = [0.0; 4];
+        let error = linear_into(
+            &[0.0; 5],
+            &[0.0; 6],
+            &[0.0; 2],
+            Activation::Identity,
+            &mut y,
+        );
+        assert!(matches!(
+            error,
+            Err(KernelError::Multiple {
+                unit: 3,
+                got: 5,
+                ..
+            })
+        ));
+        let error = linear_into(
+            &[0.0; 6],
+            &[0.0; 6],
+            &[0.0; 2],
+            Activation::Identity,
+            &mut y[1..],
+        );
+        assert!(matches!(
+            error,
+            Err(KernelError::Length {
+                expected: 4,
+                got: 3,
+                ..
+            })
+        ));
+    }
+}
