@@ -167,9 +167,9 @@ impl Work {
         let mut sums = vec![0.0; rank];
         for i in 0..self.mean.len() {
             let g = self.mean[i];
-            for k in 0..rank {
+            for (k, sum) in sums.iter_mut().enumerate() {
                 self.grad_factor[i * rank + k] = g * (self.scale[k] * self.low_rank_noise[k]);
-                sums[k] += f64::from(g * self.factor[i * rank + k]);
+                *sum += f64::from(g * self.factor[i * rank + k]);
             }
             let free = (2.0 * self.log_deviation[i]).exp();
             let slope = free / (free + JITTER as f32).sqrt();

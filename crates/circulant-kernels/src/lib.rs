@@ -55,7 +55,7 @@ pub use gather::gather_rows;
 pub use gaussian::{KlGradients, LowRank, SampleGradients};
 pub use half_plane::HalfPlane;
 pub use half_spectrum::HalfSpectrum;
-pub use linear::{LinearGradients, linear_backward, linear_into};
+pub use linear::{LinearGradients, LinearOutput, linear_backward, linear_into};
 pub use noise::standard_normal;
 pub use norms::{operator_norm_1d, operator_norm_2d};
 pub use num_complex::Complex;

@@ -95,7 +95,7 @@ fn product<T: Real>(left: Matrix<'_, T>, right: Matrix<'_, T>, out: &mut [T]) {
 
 /// Rows of `x`, or an error that names the sizes.
 fn rows_of(what: &'static str, len: usize, unit: usize) -> Result<usize, KernelError> {
-    if unit == 0 || len % unit != 0 {
+    if unit == 0 || !len.is_multiple_of(unit) {
         return Err(KernelError::Multiple {
             what,
             unit,
@@ -144,26 +144,35 @@ pub struct LinearGradients<'a, T> {
     pub bias: Option<&'a mut [T]>,
 }
 
-/// The gradients of [`linear_into`] from `grad`, that of its output. Behind tanh, `y` is the output and `scratch` takes as many numbers;
-/// otherwise neither is looked at.
+/// What a backward pass reads of the output. Without an activation neither `y` nor `scratch` is looked at.
+#[derive(Debug)]
+pub struct LinearOutput<'a, T> {
+    /// The activation.
+    pub activation: Activation,
+    /// The output, `[rows, outputs]`.
+    pub y: &'a [T],
+    /// Its gradient.
+    pub grad: &'a [T],
+    /// Room for as many numbers.
+    pub scratch: &'a mut [T],
+}
+
+/// The gradients of [`linear_into`] for a layer of `outputs` outputs.
 pub fn linear_backward<T: Real>(
     x: &[T],
     weight: &[T],
     outputs: usize,
-    activation: Activation,
-    y: &[T],
-    grad: &[T],
-    scratch: &mut [T],
+    output: LinearOutput<'_, T>,
     gradients: LinearGradients<'_, T>,
 ) -> Result<(), KernelError> {
     let inputs = rows_of("W", weight.len(), outputs)?;
     let rows = rows_of("x", x.len(), inputs)?;
-    expect_len("the gradient", grad.len(), rows * outputs)?;
-    let grad = match activation {
-        Activation::Identity => grad,
+    expect_len("the gradient", output.grad.len(), rows * outputs)?;
+    let grad = match output.activation {
+        Activation::Identity => output.grad,
         Activation::Tanh => {
-            tanh_backward(y, grad, scratch)?;
-            scratch
+            tanh_backward(output.y, output.grad, output.scratch)?;
+            output.scratch
         }
     };
     let grad_matrix = Matrix::new(grad, rows, outputs);
@@ -245,17 +254,13 @@ mod tests {
                     weight: Some(&mut dw),
                     bias: Some(&mut db),
                 };
-                linear_backward(
-                    &x,
-                    &weight,
-                    outputs,
+                let output = LinearOutput {
                     activation,
-                    &y,
-                    &grad,
-                    &mut scratch,
-                    gradients,
-                )
-                .expect("sizes fit");
+                    y: &y,
+                    grad: &grad,
+                    scratch: &mut scratch,
+                };
+                linear_backward(&x, &weight, outputs, output, gradients).expect("sizes fit");
                 let sum = |count: usize, term: &dyn Fn(usize) -> f64| (0..count).map(term).sum();
                 let expected: Vec<f64> = (0..rows * inputs)
                     .map(|i| {

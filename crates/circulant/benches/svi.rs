@@ -122,7 +122,7 @@ fn time_steps(kind: HiddenKind, batch: usize, seconds: f64, data: &LabelledData<
     svi.fit(data, None, |report| {
         if report.step < WARM_UP {
             (start, last) = (Instant::now(), Instant::now());
-        } else if (report.step + 1 - WARM_UP) % GROUP == 0 {
+        } else if (report.step + 1 - WARM_UP).is_multiple_of(GROUP) {
             times.push(last.elapsed() / GROUP as u32);
             last = Instant::now();
         }

@@ -92,8 +92,7 @@ impl Optimizer for FusedAdam {
             moment_2.into_dispatch(),
             settings,
         );
-        let [tensor, moment_1, moment_2] =
-            [tensor, moment_1, moment_2].map(|tensor| Tensor::from_dispatch(tensor));
+        let [tensor, moment_1, moment_2] = [tensor, moment_1, moment_2].map(Tensor::from_dispatch);
         let momentum = AdaptiveMomentumState::new(time, moment_1, moment_2);
         (tensor, Some(AdamState::new(momentum)))
     }

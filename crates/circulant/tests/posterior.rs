@@ -83,8 +83,9 @@ fn log_det(mut matrix: Matrix) -> f64 {
         sum += matrix[k][k].ln();
         for i in k + 1..matrix.len() {
             let ratio = matrix[i][k] / matrix[k][k];
-            for j in k..matrix.len() {
-                matrix[i][j] -= ratio * matrix[k][j];
+            let (above, below) = matrix.split_at_mut(i);
+            for (entry, pivot) in below[0][k..].iter_mut().zip(&above[k][k..]) {
+                *entry -= ratio * pivot;
             }
         }
     }

@@ -44,8 +44,9 @@ fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> (Vec<f64>, f64) {
         log_det += matrix[k][k].ln();
         for i in k + 1..n {
             let ratio = matrix[i][k] / matrix[k][k];
-            for j in k..n {
-                matrix[i][j] -= ratio * matrix[k][j];
+            let (above, below) = matrix.split_at_mut(i);
+            for (entry, pivot) in below[0][k..].iter_mut().zip(&above[k][k..]) {
+                *entry -= ratio * pivot;
             }
             right[i] -= ratio * right[k];
         }

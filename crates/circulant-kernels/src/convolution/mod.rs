@@ -17,7 +17,15 @@
 //! that stay in the near cache ([`planes`]), bias and tanh are applied in registers on the way out
 //! ([`forward`]), and `g'` only ever exists for one image ([`backward`]).
 
+#[allow(
+    clippy::needless_range_loop,
+    reason = "registers are indexed, which the compiler unrolls"
+)]
 mod backward;
+#[allow(
+    clippy::needless_range_loop,
+    reason = "registers are indexed, which the compiler unrolls"
+)]
 mod forward;
 mod planes;
 #[cfg(test)]

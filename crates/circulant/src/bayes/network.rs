@@ -81,7 +81,7 @@ pub(super) struct SiteDescription {
 #[derive(Debug, Clone)]
 enum PriorTensor {
     /// `[1]` or `[d]`.
-    Fixed(Tensor<1>),
+    Fixed(Box<Tensor<1>>),
     Learned(Box<SpectralPrior>),
 }
 
@@ -195,7 +195,7 @@ impl Factor {
     /// `weight * KL` of the parameter and of the slope.
     fn kl(&self, prior: &PriorTensor, weight: f64, noise: &mut Noise) -> Tensor<1> {
         let prior = match (prior, &self.slope) {
-            (PriorTensor::Fixed(variance), _) => variance.clone(),
+            (PriorTensor::Fixed(variance), _) => variance.as_ref().clone(),
             (PriorTensor::Learned(prior), slope) => {
                 let slope = slope.as_ref().expect("made together with the prior");
                 let learned = prior.learned().expect("a learned prior");
@@ -214,7 +214,10 @@ impl PriorTensor {
     fn new(prior: &Prior, device: &Device) -> Self {
         let tensor = |values: Vec<f64>| {
             let shape = [values.len()];
-            Self::Fixed(Tensor::from_data(TensorData::new(values, shape), device))
+            Self::Fixed(Box::new(Tensor::from_data(
+                TensorData::new(values, shape),
+                device,
+            )))
         };
         match prior {
             Prior::Normal { variance } => tensor(vec![*variance]),
@@ -294,7 +297,7 @@ impl<M: Network> Bayesian<M> {
     pub(super) fn identity(&self) -> String {
         let describe = |site: &SiteDescription| {
             let prior = match &site.prior {
-                PriorTensor::Fixed(variance) => to_host(variance.clone()),
+                PriorTensor::Fixed(variance) => to_host(variance.as_ref().clone()),
                 PriorTensor::Learned(prior) => prior.variances().to_vec(),
             };
             let bytes: Vec<u8> = prior.iter().flat_map(|v| v.to_le_bytes()).collect();

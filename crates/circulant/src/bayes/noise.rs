@@ -59,7 +59,7 @@ impl Noise {
         };
         self.stream += 1;
         assert!(
-            self.stream % (1 << SITE_BITS) != 0,
+            !self.stream.is_multiple_of(1 << SITE_BITS),
             "a draw has fewer than 2^16 streams"
         );
         key

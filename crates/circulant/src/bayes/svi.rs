@@ -312,7 +312,7 @@ impl<M: Network> Svi<M> {
             let prefetch = || data.batch(next);
             batch = rayon::join(prefetch, || self.update(&report, gradients)).0;
             if let Some(plan) = checkpoints
-                && self.step % plan.every.max(1) == 0
+                && self.step.is_multiple_of(plan.every.max(1))
             {
                 self.save(&plan.path, data.fingerprint())?;
             }

@@ -4,7 +4,8 @@ use burn::backend::TensorMetadata;
 use burn::tensor::{DType, Shape};
 use burn_flex::FlexTensor;
 use circulant_kernels::{
-    Activation, Convolution, ConvolutionGradients, LinearGradients, linear_backward, linear_into,
+    Activation, Convolution, ConvolutionGradients, LinearGradients, LinearOutput, linear_backward,
+    linear_into,
 };
 
 use super::flex::{finish, like};
@@ -84,10 +85,12 @@ fn linear_backward_typed<T: Native>(
         numbers(&layer.x, "x"),
         numbers(&layer.weight, "W"),
         layer.bias.shape().num_elements(),
-        layer.activation,
-        numbers(y, "the output"),
-        grad,
-        scratch.as_mut(),
+        LinearOutput {
+            activation: layer.activation,
+            y: numbers(y, "the output"),
+            grad,
+            scratch: scratch.as_mut(),
+        },
         LinearGradients {
             x: x.as_mut().map(|(buffer, _)| buffer.as_mut()),
             weight: weight.as_mut().map(|(buffer, _)| buffer.as_mut()),
