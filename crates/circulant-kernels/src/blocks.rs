@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::lane_fft::{ForwardBlock, LaneBias, LanePlan, RowPointers};
+use crate::lane_fft::{ForwardBlock, LaneBias, LanePlan, RowPointers, Source};
 use crate::real::Real;
 use crate::scratch::Scratch;
 use crate::simd::Isa;
@@ -104,6 +104,16 @@ impl Batch {
         })
     }
 
+    /// Which images a block of one channel holds, as (place in an entry, image).
+    pub(crate) fn images(&self, block: usize) -> impl Iterator<Item = (usize, usize)> {
+        let (lanes, batch) = (self.lanes, self.batch);
+        let images = (0..2 * lanes).map(move |place| {
+            let pair = block * lanes + place % lanes;
+            (place, 2 * pair + place / lanes)
+        });
+        images.filter(move |(_, image)| *image < batch)
+    }
+
     /// How far ahead rows are fetched: the next block where one block fits the near cache (rows
     /// that are short have no time to start the hardware's own fetching), else the next line.
     fn rows_ahead<T>(&self) -> usize {
@@ -171,8 +181,10 @@ impl Batch {
                     isa,
                     ForwardBlock {
                         plan,
-                        rows: &self.pointers(x, block, plan.zeros()),
-                        tanh: tanh.map(|y| self.pointers(y, block, plan.zeros())).as_ref(),
+                        source: Source::Rows {
+                            rows: &self.pointers(x, block, plan.zeros()),
+                            tanh: tanh.map(|y| self.pointers(y, block, plan.zeros())).as_ref(),
+                        },
                         block: out.at(block * self.block_stride()),
                     },
                 );

@@ -13,7 +13,7 @@ use crate::blocks::{Batch, Shared};
 use crate::error::{KernelError, expect_len};
 use crate::half_plane::HalfPlane;
 use crate::half_spectrum::HalfSpectrum;
-use crate::lane_fft::{InverseBlock, LaneBias, LanePlan};
+use crate::lane_fft::{InverseBlock, LaneBias, LanePlan, Sink};
 use crate::mixing::{Frequency, FrequencyTable};
 use crate::real::Real;
 use crate::scratch::Scratch;
@@ -170,7 +170,7 @@ impl<T: Real> FilterTransform<T> {
                         plan: &self.plan,
                         product: None,
                         block: spectrum.at(block * batch.block_stride()),
-                        rows: &batch.pointers(filters, block, null_mut()),
+                        sink: Sink::Rows(&batch.pointers(filters, block, null_mut())),
                         bias: LaneBias::None,
                         tanh: false,
                     },

@@ -1,7 +1,7 @@
 //! The kernels as ordinary functions per number type, so that they are compiled once, here, with
 //! this crate's optimisation, and not again in every crate that uses a generic plan.
 
-use crate::lane_fft::{ForwardBlock, InverseBlock};
+use crate::lane_fft::{ForwardBlock, InverseBlock, WeightGradient};
 use crate::mixing::{Mix, MixBackward};
 use crate::simd::Isa;
 use crate::single::Adjoint;
@@ -32,6 +32,8 @@ kernels! {
     forward_block(ForwardBlock<'_, Self>);
     /// The spectrum of a block to rows.
     inverse_block(InverseBlock<'_, Self>);
+    /// The gradient of a read-out's weights.
+    weight_gradient(WeightGradient<Self>);
     /// Both gradients at every position.
     adjoint(Adjoint<Self>);
     /// Channel mixing.

@@ -60,5 +60,8 @@ pub use noise::standard_normal;
 pub use norms::{operator_norm_1d, operator_norm_2d};
 pub use num_complex::Complex;
 pub use philox::{NoiseKey, uniform_u64};
-pub use plan::{Activation, CirculantPlan, Filters, Gradients, KeptSpectrum};
+pub use plan::{
+    Activation, CirculantPlan, Filters, Gradients, KeptReadout, KeptSpectrum, Readout,
+    ReadoutGradients,
+};
 pub use real::Real;

@@ -284,6 +284,10 @@ impl<T: Real> RowPlan<T> {
                 }
             }
         }
-        Sums { coordinates, bias }
+        Sums {
+            coordinates,
+            bias,
+            weight: Vec::new(),
+        }
     }
 }

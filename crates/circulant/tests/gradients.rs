@@ -8,8 +8,9 @@ use burn::nn::PaddingConfig2d;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::tensor::{Tensor, TensorData};
 use circulant::functions::{
-    bccb_2d, bccb_2d_filters, circulant_1d, circulant_1d_filters, conv2d, coordinates_of_filter_1d,
-    coordinates_of_filter_2d, cross_entropy, linear, select_rows, tanh,
+    bccb_2d, bccb_2d_filters, circulant_1d, circulant_1d_filters, circulant_readout,
+    circulant_readout_filters, conv2d, coordinates_of_filter_1d, coordinates_of_filter_2d,
+    cross_entropy, linear, select_rows, tanh,
 };
 use circulant::kernels::{Activation, HalfPlane, HalfSpectrum};
 use circulant::nn::{BiasKind, SpectralCirculant1dConfig};
@@ -72,6 +73,55 @@ fn length() -> impl Strategy<Value = usize> {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_readout_has_its_gradients(
+        length in length(), batch in prop::sample::select(vec![1, 3, 9]), classes in 1..5usize,
+        vector_bias: bool, activation in activation(), seed in 0..1000u64,
+    ) {
+        let half = HalfSpectrum::new(length).expect("valid");
+        let biases = if vector_bias { length } else { 1 };
+        let inputs = [
+            numbers(seed, batch * length), numbers(seed + 1, length), numbers(seed + 2, biases),
+            numbers(seed + 3, length * classes), numbers(seed + 4, classes),
+        ];
+        let operator = Operator::signal(half).with_activation(activation);
+        assert_gradients(
+            |[x, a, b, w, c]| {
+                circulant_readout(x.reshape([batch, length]), a, b, w.reshape([length, classes]), c, &operator)
+                    .flatten(0, 1)
+            },
+            inputs,
+        );
+    }
+
+    #[test]
+    fn readouts_of_several_image_filters_have_their_gradients(
+        (height, width) in (1..5usize, 1..5usize), batch in prop::sample::select(vec![1, 5]),
+        (channels_in, channels_out) in (1..3usize, 1..3usize), seed in 0..1000u64,
+    ) {
+        const FILTERS: usize = 2;
+        const CLASSES: usize = 3;
+        let plane = HalfPlane::new(height, width).expect("valid");
+        let (input, output) = (channels_in * height * width, channels_out * height * width);
+        let inputs = [
+            numbers(seed, batch * input), numbers(seed + 1, FILTERS * input * channels_out),
+            numbers(seed + 2, FILTERS * channels_out), numbers(seed + 3, FILTERS * output * CLASSES),
+            numbers(seed + 4, FILTERS * CLASSES),
+        ];
+        let operator = Operator::image(plane, channels_in, channels_out).expect("channels").with_activation(Activation::Tanh);
+        assert_gradients(
+            |[x, a, b, w, c]| {
+                circulant_readout_filters(
+                    x.reshape([batch, channels_in, height, width]), a.reshape([FILTERS, input * channels_out]),
+                    b.reshape([FILTERS, channels_out]), w.reshape([FILTERS, output, CLASSES]), c.reshape([FILTERS, CLASSES]),
+                    &operator,
+                )
+                .flatten(0, 2)
+            },
+            inputs,
+        );
+    }
 
     #[test]
     fn circulant_1d_has_its_gradients(

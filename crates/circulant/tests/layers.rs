@@ -3,13 +3,16 @@
 mod common;
 
 use burn::module::{Module, ModuleVisitor, Param};
+use burn::nn::LinearConfig;
 use burn::tensor::{Device, Gradients, Tensor};
+use circulant::kernels::Activation;
 use circulant::models::{
     FeatureHeadConfig, HiddenKind, MnistModelConfig, Projection, ProjectionKind,
     VisionTransformerConfig,
 };
 use circulant::nn::{
-    Bccb2dConfig, Circulant1dConfig, SpectralBccb2dConfig, SpectralCirculant1dConfig,
+    Bccb2dConfig, BiasKind, Circulant1dConfig, CirculantLayer, SpectralBccb2dConfig,
+    SpectralCirculant1dConfig,
 };
 use common::{difference, host, random};
 
@@ -334,4 +337,64 @@ fn spectral_attention_is_dense_attention_with_circulant_matrices() {
         &host(dense.forward(images)),
     );
     assert!(gap < SINGLE, "{gap}");
+}
+
+/// A layer with its read-out, alone and as a member, is the layer and then the read-out.
+fn check_readout<const D: usize, L: CirculantLayer<D>>(
+    [first, second]: [&L; 2],
+    features: usize,
+    x: Tensor<D>,
+) {
+    let device = Device::flex();
+    let outputs = [1, 2].map(|_| LinearConfig::new(features, 7).init(&device));
+    let both =
+        L::readout_of_members(&[first, second], &outputs.each_ref(), Activation::Tanh)(x.clone());
+    for (index, layer) in [first, second].into_iter().enumerate() {
+        let hidden = layer.features(x.clone(), Activation::Tanh);
+        let expected = host(outputs[index].forward(hidden));
+        let joined = layer.forward_readout(x.clone(), &outputs[index], Activation::Tanh);
+        assert!(difference(&host(joined), &expected) < SINGLE);
+        let member = both.clone().narrow(0, index, 1);
+        assert!(difference(&host(member), &expected) < SINGLE);
+    }
+}
+
+#[test]
+fn a_readout_in_one_pass_equals_two() {
+    let device = Device::flex();
+    // Square, padded, cropped; every kind of bias; a length without lanes.
+    for (d_in, d_out, bias) in [
+        (28, 28, BiasKind::Scalar),
+        (28, 28, BiasKind::Vector),
+        (28, 28, BiasKind::None),
+        (97, 97, BiasKind::Scalar),
+        (12, 20, BiasKind::Scalar),
+        (20, 12, BiasKind::Vector),
+    ] {
+        let x = unit(3, [21, d_in]);
+        let spectral = [1, 2].map(|seed| {
+            let config = SpectralCirculant1dConfig::new(d_in).with_d_out(Some(d_out));
+            config.with_bias(bias.clone()).with_seed(seed).init(&device)
+        });
+        check_readout(spectral.each_ref(), d_out, x.clone());
+        let spatial = [1, 2].map(|seed| {
+            let config = Circulant1dConfig::new(d_in).with_d_out(Some(d_out));
+            config.with_bias(bias.clone()).with_seed(seed).init(&device)
+        });
+        check_readout(spatial.each_ref(), d_out, x);
+    }
+    for channels in [[1, 1], [2, 3]] {
+        let x = unit(4, [9, channels[0], 6, 5]);
+        let features = channels[1] * 30;
+        let spectral = [1, 2].map(|seed| {
+            let config = SpectralBccb2dConfig::new(channels, [6, 5]);
+            config.with_seed(seed).init(&device)
+        });
+        check_readout(spectral.each_ref(), features, x.clone());
+        let spatial = [1, 2].map(|seed| {
+            let config = Bccb2dConfig::new(channels, [6, 5]);
+            config.with_seed(seed).init(&device)
+        });
+        check_readout(spatial.each_ref(), features, x);
+    }
 }

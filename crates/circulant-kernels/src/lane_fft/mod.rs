@@ -21,30 +21,52 @@
 //! which the callers in `single.rs` and `mixing/` own. Stages index below `len` only, because a
 //! stage's `radix*span*blocks` is `len` by construction.
 
+mod columns;
 mod plan;
+mod readout;
 mod row_tiles;
 mod stages;
 
+pub use columns::{LaneBias, RowPointers};
 pub use plan::LanePlan;
 pub(crate) use plan::is_smooth;
-pub use row_tiles::{LaneBias, RowPointers};
+pub use readout::{LaneReadout, LaneReadoutGradient, WeightGradient};
 
 use std::ops::Range;
 
 use crate::butterfly::Complexes;
 use crate::real::Real;
 use crate::simd::{Kernel, Vector};
+use columns::{finish_columns, line_of, load_columns};
 use plan::{Step, slot};
-use row_tiles::{finish_columns, first_stage, last_stage, line_of, load_columns};
-use stages::{along_axis, decimate, interleave};
+use row_tiles::{first_stage, last_stage};
+use stages::{Blocks, along_axis, decimate, interleave};
 
 /// Rows -> spectrum of a block.
 pub struct ForwardBlock<'a, T> {
     pub(crate) plan: &'a LanePlan<T>,
-    pub(crate) rows: &'a RowPointers<T>,
-    /// When there, the rows are gradients of `tanh` and these its values: `g*(1 - y^2)` is read.
-    pub(crate) tanh: Option<&'a RowPointers<T>>,
+    pub(crate) source: Source<'a, T>,
     pub(crate) block: *mut T,
+}
+
+/// What is transformed.
+pub enum Source<'a, T> {
+    /// Row-major memory.
+    Rows {
+        rows: &'a RowPointers<T>,
+        /// When there, the rows are gradients of `tanh` and these its values: `g*(1 - y^2)` is read.
+        tanh: Option<&'a RowPointers<T>>,
+    },
+    /// The gradient that a read-out leaves at its input.
+    Readout(&'a LaneReadoutGradient<T>),
+}
+
+/// Where the result of an inverse transform goes.
+pub enum Sink<'a, T> {
+    /// Row-major memory.
+    Rows(&'a RowPointers<T>),
+    /// Into a read-out.
+    Readout(&'a LaneReadout<T>),
 }
 
 /// A spectrum times a filter.
@@ -60,7 +82,7 @@ pub struct InverseBlock<'a, T> {
     /// When there, the block is set to this product first.
     pub(crate) product: Option<Product<T>>,
     pub(crate) block: *mut T,
-    pub(crate) rows: &'a RowPointers<T>,
+    pub(crate) sink: Sink<'a, T>,
     pub(crate) bias: LaneBias<'a, T>,
     pub(crate) tanh: bool,
 }
@@ -106,19 +128,12 @@ impl<T: Real> Kernel<T> for ForwardBlock<'_, T> {
             // Part by part: what the first stage has left independent stays in the near cache.
             for part in plan.parts() {
                 for stage in rest {
-                    for at in part.clone().step_by(stage.block) {
-                        let block = self.block.add(slot(at, plan.shift) * 2 * V::LANES);
-                        match &stage.step {
-                            Step::Butterfly { radix, twiddles } => {
-                                for_radix!(
-                                    *radix,
-                                    decimate::<V, _>(block, stage, plan.shift, twiddles)
-                                );
-                            }
-                            Step::Axis { forward, .. } => {
-                                along_axis::<V>(block, stage, forward.as_ref());
-                            }
+                    let blocks = Blocks::new(self.block, part.clone(), stage, plan.shift);
+                    match &stage.step {
+                        Step::Butterfly { radix, twiddles } => {
+                            for_radix!(*radix, decimate::<V, _>(&blocks, twiddles));
                         }
+                        Step::Axis { forward, .. } => along_axis::<V>(&blocks, forward.as_ref()),
                     }
                 }
             }
@@ -143,19 +158,12 @@ impl<T: Real> Kernel<T> for InverseBlock<'_, T> {
                     );
                 }
                 for stage in rest.iter().rev() {
-                    for at in part.clone().step_by(stage.block) {
-                        let block = self.block.add(slot(at, plan.shift) * 2 * V::LANES);
-                        match &stage.step {
-                            Step::Butterfly { radix, twiddles } => {
-                                for_radix!(
-                                    *radix,
-                                    interleave::<V, _>(block, stage, plan.shift, twiddles)
-                                );
-                            }
-                            Step::Axis { inverse, .. } => {
-                                along_axis::<V>(block, stage, inverse.as_ref());
-                            }
+                    let blocks = Blocks::new(self.block, part.clone(), stage, plan.shift);
+                    match &stage.step {
+                        Step::Butterfly { radix, twiddles } => {
+                            for_radix!(*radix, interleave::<V, _>(&blocks, twiddles));
                         }
+                        Step::Axis { inverse, .. } => along_axis::<V>(&blocks, inverse.as_ref()),
                     }
                 }
             }

@@ -29,7 +29,7 @@ use std::ptr::null_mut;
 use rayon::prelude::*;
 
 use crate::blocks::{Batch, Bias, BlockBias, Shared};
-use crate::lane_fft::{InverseBlock, LanePlan};
+use crate::lane_fft::{InverseBlock, LanePlan, Sink};
 use crate::product::Ahead;
 use crate::real::Real;
 use crate::scratch::Scratch;
@@ -163,7 +163,7 @@ impl<T: Real> Mixing<'_, T> {
                         plan: self.plan,
                         product: None,
                         block: spectrum.at(block * batch.block_stride()),
-                        rows: &batch.pointers(rows, block, null_mut()),
+                        sink: Sink::Rows(&batch.pointers(rows, block, null_mut())),
                         bias: BlockBias::new(bias, batch, block).lane_bias(),
                         tanh,
                     },

@@ -5,7 +5,7 @@ use crate::blocks::Bias;
 use crate::error::{KernelError, expect_len};
 use crate::lane_fft::LanePlan;
 use crate::real::Real;
-use crate::single::{OutputGradient, Sums};
+use crate::single::{OutputGradient, Outputs, Sums};
 
 impl<T: Real> CirculantPlan<T> {
     /// The gradients of everything from the gradient of the output.
@@ -26,25 +26,12 @@ impl<T: Real> CirculantPlan<T> {
         if tanh {
             expect_len("y", y.len(), grad_y.len())?;
         }
+        let per_bias = self.check_gradients(batch, &filters, &gradients)?;
         let Gradients {
             x: grad_x,
             coordinates: grad_coordinates,
             bias: grad_bias,
         } = gradients;
-        if let Some(grad_x) = &grad_x {
-            expect_len("the gradient of x", grad_x.len(), batch * self.input_len())?;
-        }
-        if let Some(grad) = &grad_coordinates {
-            expect_len(
-                "the gradient of the coordinates",
-                grad.len(),
-                filters.coordinates.len(),
-            )?;
-        }
-        let per_bias = filters.bias.map_or(0, <[T]>::len);
-        if let Some(grad) = &grad_bias {
-            expect_len("the gradient of the bias", grad.len(), per_bias)?;
-        }
         let one = batch * self.output_len();
         let outputs: Vec<_> = (0..count)
             .map(|f| OutputGradient {
@@ -64,7 +51,9 @@ impl<T: Real> CirculantPlan<T> {
             );
         } else {
             let wanted = grad_coordinates.is_some();
-            let Sums { coordinates, bias } = match way {
+            let Sums {
+                coordinates, bias, ..
+            } = match way {
                 Way::Rows(rows) => {
                     rows.backward(&kept.data, filters.coordinates, &outputs, grad_x, wanted)
                 }
@@ -72,7 +61,7 @@ impl<T: Real> CirculantPlan<T> {
                     &self.batch(batch, 1),
                     &kept.data,
                     filters.coordinates,
-                    &outputs,
+                    Outputs::Rows(&outputs),
                     grad_x,
                     wanted,
                 ),
@@ -90,6 +79,27 @@ impl<T: Real> CirculantPlan<T> {
             }
         }
         Ok(())
+    }
+
+    /// Checks the lengths of the gradients and returns that of the bias.
+    pub(super) fn check_gradients(
+        &self,
+        batch: usize,
+        filters: &Filters<'_, T>,
+        gradients: &Gradients<'_, T>,
+    ) -> Result<usize, KernelError> {
+        if let Some(grad) = &gradients.x {
+            expect_len("the gradient of x", grad.len(), batch * self.input_len())?;
+        }
+        if let Some(grad) = &gradients.coordinates {
+            let expected = filters.coordinates.len();
+            expect_len("the gradient of the coordinates", grad.len(), expected)?;
+        }
+        let per_bias = filters.bias.map_or(0, <[T]>::len);
+        if let Some(grad) = &gradients.bias {
+            expect_len("the gradient of the bias", grad.len(), per_bias)?;
+        }
+        Ok(per_bias)
     }
 
     fn backward_mixing(

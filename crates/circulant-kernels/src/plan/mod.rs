@@ -11,8 +11,10 @@
 mod arguments;
 mod backward;
 mod forward;
+mod readout;
 
 pub use arguments::{Activation, Filters, Gradients, KeptSpectrum};
+pub use readout::{KeptReadout, Readout, ReadoutGradients};
 
 use crate::bins::Bin;
 use crate::blocks::{Batch, Bias};

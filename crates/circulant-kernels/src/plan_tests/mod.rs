@@ -2,6 +2,7 @@
 
 mod contract;
 mod exactness;
+mod readout;
 
 use num_complex::Complex;
 

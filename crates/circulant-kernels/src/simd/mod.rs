@@ -51,6 +51,10 @@ pub trait Vector: Copy {
     fn mul_add(self, factor: Self, addend: Self) -> Self;
     /// `addend - self*factor`.
     fn neg_mul_add(self, factor: Self, addend: Self) -> Self;
+    /// Runs `work`, which must be `#[inline(always)]`, as a function of its own with the features of
+    /// this vector. A kernel of many variants is cut into such functions: the compiler's time grows
+    /// faster than the length of a function.
+    fn call<R>(work: impl FnOnce() -> R) -> R;
 }
 
 /// A vector whose square blocks can be transposed.
@@ -75,9 +79,19 @@ pub trait RealSimd: Copy + Sized {
     /// AVX2 with FMA.
     #[cfg(target_arch = "x86_64")]
     type Avx2: Vector<Scalar = Self>;
-    /// AVX-512F.
+    /// AVX-512F. In f64, which is for checks, AVX2 serves there too: its own kernels would make
+    /// every build a sixth longer.
     #[cfg(target_arch = "x86_64")]
     type Avx512: Vector<Scalar = Self>;
+
+    /// Runs a kernel on a processor with AVX-512F.
+    ///
+    /// # Safety
+    /// The processor must have AVX-512F, AVX2 and FMA.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn run_avx512<K: Kernel<Self>>(kernel: K) -> K::Output
+    where
+        Self: Real;
 
     /// Asks for a cache line that will be needed soon; any address is allowed.
     #[inline(always)]
@@ -99,6 +113,12 @@ impl RealSimd for f32 {
     type Avx2 = x86::F32x8;
     #[cfg(target_arch = "x86_64")]
     type Avx512 = x86::F32x16;
+
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn run_avx512<K: Kernel<Self>>(kernel: K) -> K::Output {
+        // SAFETY: the caller's promise.
+        unsafe { run_avx512(kernel) }
+    }
 }
 
 impl RealSimd for f64 {
@@ -106,11 +126,17 @@ impl RealSimd for f64 {
     #[cfg(target_arch = "x86_64")]
     type Avx2 = x86::F64x4;
     #[cfg(target_arch = "x86_64")]
-    type Avx512 = x86::F64x8;
+    type Avx512 = x86::F64x4;
+
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn run_avx512<K: Kernel<Self>>(kernel: K) -> K::Output {
+        // SAFETY: the caller's promise.
+        unsafe { run_avx2(kernel) }
+    }
 }
 
 /// Work that is compiled once per instruction set.
-pub(crate) trait Kernel<T: Real> {
+pub trait Kernel<T: Real> {
     type Output;
     /// Must be `#[inline(always)]`, with everything below it, so that it is compiled with the
     /// features of the instruction set that calls it.
@@ -169,7 +195,7 @@ impl Isa {
             Self::Avx2 => unsafe { run_avx2(kernel) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => unsafe { run_avx512(kernel) },
+            Self::Avx512 => unsafe { T::run_avx512(kernel) },
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{Tile, Vector};
 macro_rules! vector {
     ($name:ident, $register:ty, $scalar:ty, $tile:ty, $lanes:literal, $doc:literal,
      $load:ident, $store:ident, $splat:ident, $add:ident, $sub:ident, $mul:ident, $div:ident,
-     $min:ident, $max:ident, $fma:ident, $fnma:ident) => {
+     $min:ident, $max:ident, $fma:ident, $fnma:ident, $features:literal) => {
         #[doc = $doc]
         #[derive(Clone, Copy)]
         pub struct $name($register);
@@ -67,6 +67,15 @@ macro_rules! vector {
             fn neg_mul_add(self, factor: Self, addend: Self) -> Self {
                 Self(unsafe { $fnma(self.0, factor.0, addend.0) })
             }
+            #[inline(always)]
+            fn call<R>(work: impl FnOnce() -> R) -> R {
+                #[target_feature(enable = $features)]
+                #[inline(never)]
+                fn enter<R>(work: impl FnOnce() -> R) -> R {
+                    work()
+                }
+                unsafe { enter(work) }
+            }
         }
     };
 }
@@ -88,7 +97,8 @@ vector!(
     _mm256_min_ps,
     _mm256_max_ps,
     _mm256_fmadd_ps,
-    _mm256_fnmadd_ps
+    _mm256_fnmadd_ps,
+    "avx2,fma"
 );
 vector!(
     F64x4,
@@ -107,9 +117,10 @@ vector!(
     _mm256_min_pd,
     _mm256_max_pd,
     _mm256_fmadd_pd,
-    _mm256_fnmadd_pd
+    _mm256_fnmadd_pd,
+    "avx2,fma"
 );
-// Wide registers are filled by two tiles of half the width each.
+// A wide register is filled by two tiles of half the width.
 vector!(
     F32x16,
     __m512,
@@ -127,28 +138,9 @@ vector!(
     _mm512_min_ps,
     _mm512_max_ps,
     _mm512_fmadd_ps,
-    _mm512_fnmadd_ps
+    _mm512_fnmadd_ps,
+    "avx512f,avx2,fma"
 );
-vector!(
-    F64x8,
-    __m512d,
-    f64,
-    F64x4,
-    8,
-    "Eight f64 in an AVX-512 register.",
-    _mm512_loadu_pd,
-    _mm512_storeu_pd,
-    _mm512_set1_pd,
-    _mm512_add_pd,
-    _mm512_sub_pd,
-    _mm512_mul_pd,
-    _mm512_div_pd,
-    _mm512_min_pd,
-    _mm512_max_pd,
-    _mm512_fmadd_pd,
-    _mm512_fnmadd_pd
-);
-
 impl Tile for F32x8 {
     #[inline(always)]
     unsafe fn transpose(

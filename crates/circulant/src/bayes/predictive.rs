@@ -36,8 +36,9 @@ pub struct PredictiveConfig {
     /// Posterior samples, `S`.
     #[config(default = 50)]
     pub samples: usize,
-    /// Inputs at a time: bounds the memory, which is `S` times that of a forward pass.
-    #[config(default = 32)]
+    /// Inputs at a time: bounds the memory, which is `S` times that of the logits where a model reads them out of a
+    /// circulant layer, and `S` times that of a forward pass otherwise.
+    #[config(default = 256)]
     pub batch: usize,
     /// The seed of the samples.
     #[config(default = 0)]

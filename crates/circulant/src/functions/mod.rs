@@ -7,6 +7,8 @@
 //! | [`circulant_1d_filters`] | `[..., d]` | `[filters, d_eff]` | `[filters, 1]` or `[filters, d]` | `[filters, ..., d]` |
 //! | [`bccb_2d`] | `[batch, C_in, H, W]` | `[coordinate, C_in, C_out]` | `[C_out]` | `[batch, C_out, H, W]` |
 //! | [`bccb_2d_filters`] | `[batch, C_in, H, W]` | `[filters, coordinate, C_in, C_out]` | `[filters, C_out]` | `[filters, batch, C_out, H, W]` |
+//! | [`circulant_readout`] | `[batch, ...]` | `[d_eff]` | `[C_out]`, and a weight and a constant | `[batch, classes]` |
+//! | [`circulant_readout_filters`] | `[batch, ...]` | `[filters, d_eff]` | `[filters, C_out]`, and so on | `[filters, batch, classes]` |
 //!
 //! The forms with several filters transform their input once. The activation of the operator
 //! ([`Operator::with_activation`]) is applied to the biased output, within the kernel.
@@ -14,11 +16,13 @@
 //! [`linear`], [`conv2d`], [`tanh`] and [`cross_entropy`] are what usually follows, fused on the CPU.
 
 mod fused;
+mod readout;
 
 use burn::backend::Dispatch;
 use burn::tensor::{Shape, Tensor};
 
 pub use self::fused::{conv2d, cross_entropy, linear, select_rows, tanh};
+pub use self::readout::{circulant_readout, circulant_readout_filters};
 use crate::ops::{CirculantOps, Layout, Operator};
 
 /// `y = act(IRFFT(h * RFFT(x)) + b)` over the last axis.

@@ -13,7 +13,7 @@ use circulant_kernels::Activation;
 use super::initial::{Seeds, linear};
 use crate::LayerError;
 use crate::functions;
-use crate::nn::{SpectralCirculant1d, SpectralCirculant1dConfig};
+use crate::nn::{CirculantLayer, SpectralCirculant1d, SpectralCirculant1dConfig};
 
 /// Configuration of a [`FeatureHead`].
 #[derive(Config, Debug)]
@@ -100,10 +100,14 @@ impl FeatureHead {
     /// - features: `[batch, features]`
     /// - output: `[batch, classes]`
     pub fn forward(&self, features: Tensor<2>) -> Tensor<2> {
-        let hidden = match &self.hidden {
-            FeatureLayer::Dense(layer) => functions::linear(layer, features, Activation::Tanh),
-            FeatureLayer::Spectral(layer) => layer.forward_tanh(features),
-        };
-        functions::linear(&self.output, hidden, Activation::Identity)
+        match &self.hidden {
+            FeatureLayer::Dense(layer) => {
+                let hidden = functions::linear(layer, features, Activation::Tanh);
+                functions::linear(&self.output, hidden, Activation::Identity)
+            }
+            FeatureLayer::Spectral(layer) => {
+                layer.forward_readout(features, &self.output, Activation::Tanh)
+            }
+        }
     }
 }

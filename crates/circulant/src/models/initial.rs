@@ -3,7 +3,7 @@
 
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{Linear, PaddingConfig2d};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 
 use crate::nn::{InitialNumbers, parameter};
 
@@ -29,24 +29,6 @@ pub(super) fn linear(d_in: usize, d_out: usize, seed: u64, device: &Device) -> L
     Linear {
         weight,
         bias: Some(bias),
-    }
-}
-
-/// Read-outs as one map, one per member: `[members, batch, d_in]` to `[members, batch, d_out]`.
-pub(super) fn linear_ensemble(layers: &[&Linear]) -> impl Fn(Tensor<3>) -> Tensor<3> + use<> {
-    let weights = layers.iter().map(|layer| layer.weight.val()).collect();
-    let weights = Tensor::stack::<3>(weights, 0);
-    let biases: Option<Vec<Tensor<1>>> = layers
-        .iter()
-        .map(|layer| layer.bias.as_ref().map(|bias| bias.val()))
-        .collect();
-    let biases = biases.map(|biases| Tensor::stack::<2>(biases, 0).unsqueeze_dim::<3>(1));
-    move |features| {
-        let logits = features.matmul(weights.clone());
-        match &biases {
-            None => logits,
-            Some(biases) => logits + biases.clone(),
-        }
     }
 }
 

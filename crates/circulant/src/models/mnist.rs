@@ -14,12 +14,12 @@ use burn::nn::conv::Conv2d;
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::Activation;
 
-use super::initial::{Seeds, linear, linear_ensemble, same_convolution};
+use super::initial::{Seeds, linear, same_convolution};
 use crate::bayes::{BayesianConfig, Classifier, Ensemble, Site};
 use crate::functions;
 use crate::nn::{
-    Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, SpectralBccb2d, SpectralBccb2dConfig,
-    SpectralCirculant1d, SpectralCirculant1dConfig,
+    Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, CirculantLayer, SpectralBccb2d,
+    SpectralBccb2dConfig, SpectralCirculant1d, SpectralCirculant1dConfig,
 };
 
 const SIDE: usize = 28;
@@ -131,21 +131,27 @@ impl MnistModel {
     /// - images: `[batch, 1, 28, 28]`
     /// - output: `[batch, 10]`
     pub fn forward(&self, images: Tensor<4>) -> Tensor<2> {
-        functions::linear(&self.output, self.features(images), Activation::Identity)
-    }
-
-    fn features(&self, images: Tensor<4>) -> Tensor<2> {
         let rows = |images: Tensor<4>| images.flatten::<2>(1, 3);
-        match &self.hidden {
-            HiddenLayer::SpectralCirculant(layer) => layer.forward_tanh(rows(images)),
-            HiddenLayer::SpatialCirculant(layer) => layer.forward_tanh(rows(images)),
-            HiddenLayer::SpectralBccb(layer) => rows(layer.forward_tanh(images)),
-            HiddenLayer::SpatialBccb(layer) => rows(layer.forward_tanh(images)),
+        let output = &self.output;
+        let features = match &self.hidden {
+            HiddenLayer::SpectralCirculant(layer) => {
+                return layer.forward_readout(rows(images), output, Activation::Tanh);
+            }
+            HiddenLayer::SpatialCirculant(layer) => {
+                return layer.forward_readout(rows(images), output, Activation::Tanh);
+            }
+            HiddenLayer::SpectralBccb(layer) => {
+                return layer.forward_readout(images, output, Activation::Tanh);
+            }
+            HiddenLayer::SpatialBccb(layer) => {
+                return layer.forward_readout(images, output, Activation::Tanh);
+            }
             HiddenLayer::Convolution(layer) => {
                 rows(functions::conv2d(layer, images, Activation::Tanh))
             }
             HiddenLayer::Dense(layer) => functions::linear(layer, rows(images), Activation::Tanh),
-        }
+        };
+        functions::linear(output, features, Activation::Identity)
     }
 }
 
@@ -190,29 +196,23 @@ impl Classifier<4> for MnistModel {
                     .collect::<Option<Vec<_>>>()
             };
         }
-        type Features = Box<dyn Fn(Tensor<4>) -> Tensor<3>>;
-        let rows = |images: Tensor<4>| images.flatten::<2>(1, 3);
-        let features: Features = if let Some(layers) = layers!(SpectralCirculant) {
-            let hidden = SpectralCirculant1d::ensemble(&layers, Activation::Tanh);
-            Box::new(move |images| hidden(rows(images)))
-        } else if let Some(layers) = layers!(SpatialCirculant) {
-            let hidden = Circulant1d::ensemble(&layers, Activation::Tanh);
-            Box::new(move |images| hidden(rows(images)))
-        } else if let Some(layers) = layers!(SpectralBccb) {
-            let hidden = SpectralBccb2d::ensemble(&layers, Activation::Tanh);
-            Box::new(move |images| hidden(images).flatten(2, 4))
-        } else if let Some(layers) = layers!(SpatialBccb) {
-            let hidden = Bccb2d::ensemble(&layers, Activation::Tanh);
-            Box::new(move |images| hidden(images).flatten(2, 4))
-        } else {
-            let hidden = members.clone();
-            Box::new(move |images: Tensor<4>| {
-                let features = hidden.iter().map(|member| member.features(images.clone()));
-                Tensor::stack(features.collect(), 0)
-            })
-        };
         let outputs: Vec<_> = members.iter().map(|member| &member.output).collect();
-        let output = linear_ensemble(&outputs);
-        Box::new(move |images| output(features(images)))
+        let rows = |images: Tensor<4>| images.flatten::<2>(1, 3);
+        if let Some(layers) = layers!(SpectralCirculant) {
+            let logits = CirculantLayer::readout_of_members(&layers, &outputs, Activation::Tanh);
+            Box::new(move |images| logits(rows(images)))
+        } else if let Some(layers) = layers!(SpatialCirculant) {
+            let logits = CirculantLayer::readout_of_members(&layers, &outputs, Activation::Tanh);
+            Box::new(move |images| logits(rows(images)))
+        } else if let Some(layers) = layers!(SpectralBccb) {
+            CirculantLayer::readout_of_members(&layers, &outputs, Activation::Tanh)
+        } else if let Some(layers) = layers!(SpatialBccb) {
+            CirculantLayer::readout_of_members(&layers, &outputs, Activation::Tanh)
+        } else {
+            Box::new(move |images: Tensor<4>| {
+                let logits = members.iter().map(|member| member.forward(images.clone()));
+                Tensor::stack(logits.collect(), 0)
+            })
+        }
     }
 }

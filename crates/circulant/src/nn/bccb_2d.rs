@@ -12,9 +12,10 @@ use burn::tensor::{Device, Tensor};
 use circulant_kernels::{Activation, Complex};
 
 use super::image_map::ImageMap;
-use super::{InitialNumbers, parameter, stacked, stacked_bias, to_host};
+use super::{CirculantLayer, InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
 use crate::functions::{bccb_2d, bccb_2d_filters, coordinates_of_filter_2d};
+use crate::ops::Operator;
 
 /// Configuration of a [`Bccb2d`] layer.
 #[derive(Config, Debug)]
@@ -179,6 +180,32 @@ impl Bccb2d {
     /// number if a filter is not finite.
     pub fn operator_norm(&self) -> f64 {
         self.map.operator_norm(&self.coordinates())
+    }
+}
+
+impl CirculantLayer<4> for Bccb2d {
+    fn operator(&self) -> Option<&Operator> {
+        Some(self.map.operator())
+    }
+
+    fn spectrum_coordinates(&self) -> Tensor<1> {
+        coordinates_of_filter_2d(self.filter.val(), self.map.operator()).flatten(0, 2)
+    }
+
+    fn bias(&self) -> Option<Tensor<1>> {
+        self.bias.as_ref().map(Param::val)
+    }
+
+    fn features(&self, input: Tensor<4>, activation: Activation) -> Tensor<2> {
+        self.apply(input, activation).flatten(1, 3)
+    }
+
+    fn features_of_members(
+        members: &[&Self],
+        activation: Activation,
+    ) -> Box<dyn Fn(Tensor<4>) -> Tensor<3>> {
+        let ensemble = Self::ensemble(members, activation);
+        Box::new(move |input| ensemble(input).flatten(2, 4))
     }
 }
 

@@ -13,9 +13,10 @@ use burn::tensor::{Device, Tensor};
 use circulant_kernels::{Activation, Complex};
 
 use super::signal_map::{SignalMap, bias_name};
-use super::{BiasKind, InitialNumbers, parameter, stacked, stacked_bias, to_host};
+use super::{BiasKind, CirculantLayer, InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
 use crate::functions::coordinates_of_filter_1d;
+use crate::ops::Operator;
 
 /// Configuration of a [`Circulant1d`] layer.
 #[derive(Config, Debug)]
@@ -176,6 +177,31 @@ impl Circulant1d {
     /// cropped matrix. Not a number if the filter is not finite.
     pub fn operator_norm(&self) -> f64 {
         self.map.operator_norm(&self.coordinates())
+    }
+}
+
+impl CirculantLayer<2> for Circulant1d {
+    fn operator(&self) -> Option<&Operator> {
+        self.map.exact_operator()
+    }
+
+    fn spectrum_coordinates(&self) -> Tensor<1> {
+        coordinates_of_filter_1d(self.filter.val(), self.map.operator())
+    }
+
+    fn bias(&self) -> Option<Tensor<1>> {
+        self.bias.as_ref().map(Param::val)
+    }
+
+    fn features(&self, input: Tensor<2>, activation: Activation) -> Tensor<2> {
+        self.apply(input, activation)
+    }
+
+    fn features_of_members(
+        members: &[&Self],
+        activation: Activation,
+    ) -> Box<dyn Fn(Tensor<2>) -> Tensor<3>> {
+        Box::new(Self::ensemble(members, activation))
     }
 }
 

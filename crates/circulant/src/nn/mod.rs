@@ -10,6 +10,7 @@
 mod bccb_2d;
 mod bias;
 mod circulant_1d;
+mod circulant_layer;
 mod image_map;
 mod initial;
 mod signal_map;
@@ -19,6 +20,7 @@ mod spectral_circulant_1d;
 pub use bccb_2d::{Bccb2d, Bccb2dConfig};
 pub use bias::BiasKind;
 pub use circulant_1d::{Circulant1d, Circulant1dConfig};
+pub use circulant_layer::CirculantLayer;
 pub(crate) use initial::InitialNumbers;
 pub use spectral_bccb_2d::{SpectralBccb2d, SpectralBccb2dConfig};
 pub use spectral_circulant_1d::{SpectralCirculant1d, SpectralCirculant1dConfig};

@@ -41,6 +41,11 @@ impl SignalMap {
         &self.operator
     }
 
+    /// The operator, if nothing is padded or cropped around it.
+    pub(super) fn exact_operator(&self) -> Option<&Operator> {
+        (self.d_in == self.d_out).then_some(&self.operator)
+    }
+
     pub(super) fn length(&self) -> usize {
         self.half().length()
     }

@@ -17,9 +17,10 @@ use burn::tensor::{Device, Tensor, TensorData};
 use circulant_kernels::{Activation, Bin, Complex};
 
 use super::image_map::ImageMap;
-use super::{InitialNumbers, parameter, stacked, stacked_bias, to_host};
+use super::{CirculantLayer, InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
 use crate::functions::{bccb_2d, bccb_2d_filters};
+use crate::ops::Operator;
 
 /// Configuration of a [`SpectralBccb2d`] layer.
 ///
@@ -218,6 +219,32 @@ impl SpectralBccb2d {
     /// number if a coordinate is not finite.
     pub fn operator_norm(&self) -> f64 {
         self.map.operator_norm(&to_host(self.coordinates.val()))
+    }
+}
+
+impl CirculantLayer<4> for SpectralBccb2d {
+    fn operator(&self) -> Option<&Operator> {
+        Some(self.map.operator())
+    }
+
+    fn spectrum_coordinates(&self) -> Tensor<1> {
+        self.coordinates.val().flatten(0, 2)
+    }
+
+    fn bias(&self) -> Option<Tensor<1>> {
+        self.bias.as_ref().map(Param::val)
+    }
+
+    fn features(&self, input: Tensor<4>, activation: Activation) -> Tensor<2> {
+        self.apply(input, activation).flatten(1, 3)
+    }
+
+    fn features_of_members(
+        members: &[&Self],
+        activation: Activation,
+    ) -> Box<dyn Fn(Tensor<4>) -> Tensor<3>> {
+        let ensemble = Self::ensemble(members, activation);
+        Box::new(move |input| ensemble(input).flatten(2, 4))
     }
 }
 

@@ -18,8 +18,9 @@ use burn::tensor::{Device, Tensor, TensorData};
 use circulant_kernels::{Activation, Bin, Complex};
 
 use super::signal_map::{SignalMap, bias_name};
-use super::{BiasKind, InitialNumbers, parameter, stacked, stacked_bias, to_host};
+use super::{BiasKind, CirculantLayer, InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
+use crate::ops::Operator;
 
 /// Configuration of a [`SpectralCirculant1d`] layer.
 ///
@@ -218,6 +219,31 @@ impl SpectralCirculant1d {
     /// cropped matrix. Not a number if a coordinate is not finite.
     pub fn operator_norm(&self) -> f64 {
         self.map.operator_norm(&to_host(self.coordinates.val()))
+    }
+}
+
+impl CirculantLayer<2> for SpectralCirculant1d {
+    fn operator(&self) -> Option<&Operator> {
+        self.map.exact_operator()
+    }
+
+    fn spectrum_coordinates(&self) -> Tensor<1> {
+        self.coordinates.val()
+    }
+
+    fn bias(&self) -> Option<Tensor<1>> {
+        self.bias.as_ref().map(Param::val)
+    }
+
+    fn features(&self, input: Tensor<2>, activation: Activation) -> Tensor<2> {
+        self.apply(input, activation)
+    }
+
+    fn features_of_members(
+        members: &[&Self],
+        activation: Activation,
+    ) -> Box<dyn Fn(Tensor<2>) -> Tensor<3>> {
+        Box::new(Self::ensemble(members, activation))
     }
 }
 

@@ -3,6 +3,7 @@
 use burn::backend::ops::FloatTensorOps;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, AutodiffBackend, Flex};
+use burn::tensor::Shape;
 use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_autodiff::grads::Gradients;
@@ -13,7 +14,9 @@ use circulant_kernels::{Activation, AdamSettings, Convolution, NoiseKey};
 use super::dense::{Conv, Linear};
 use super::flex::{cross_entropy_keeping, tanh_gradient};
 use super::gaussian::{Gaussian, KeptNoise, kl_keeping, sample, sample_backward};
+use super::readout::{Kept, ReadoutLayer};
 use super::{FusedOps, Labels};
+use crate::ops::Operator;
 
 #[derive(Debug)]
 struct Sample;
@@ -99,6 +102,30 @@ impl Backward<Flex, 3> for Dense {
             Layer::Linear(layer) => layer.backward(y, &grad, wanted),
             Layer::Convolution(layer) => layer.backward(y, &grad, wanted),
         };
+        for (parent, gradient) in ops.parents.iter().zip(gradients) {
+            if let (Some(node), Some(gradient)) = (parent, gradient) {
+                grads.register::<Flex>(node.id, gradient);
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Readout;
+
+impl Backward<Flex, 5> for Readout {
+    type State = (ReadoutLayer, Kept);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 5>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let grad = grads.consume::<Flex>(&ops.node);
+        let (layer, kept) = &ops.state;
+        let wanted = std::array::from_fn(|i| ops.parents[i].is_some());
+        let gradients = layer.backward(kept, &grad, wanted);
         for (parent, gradient) in ops.parents.iter().zip(gradients) {
             if let (Some(node), Some(gradient)) = (parent, gradient) {
                 grads.register::<Flex>(node.id, gradient);
@@ -255,6 +282,27 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         let y = layer.forward();
         let guards = [x_guard, weight_guard, bias_guard];
         record_layer::<C>(guards, Layer::Convolution(layer), y)
+    }
+
+    fn circulant_readout(
+        x: FloatTensor<Self>,
+        coordinates: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        constant: FloatTensor<Self>,
+        operator: Operator,
+        shape: Shape,
+    ) -> FloatTensor<Self> {
+        let parts = [x, coordinates, bias, weight, constant].map(|tensor| tensor.into_parts());
+        let layer = ReadoutLayer::new(parts.each_ref().map(|(t, _)| t.clone()), operator, shape);
+        let guards = parts.map(|(_, guard)| guard);
+        match Readout.prepare::<C>(guards).compute_bound().stateful() {
+            OpsKind::Tracked(node) => {
+                let (z, kept) = layer.forward(true);
+                node.finish((layer, kept), z)
+            }
+            OpsKind::UnTracked(node) => node.finish(layer.forward(false).0),
+        }
     }
 
     fn tanh_saving(x: FloatTensor<Self>) -> FloatTensor<Self> {

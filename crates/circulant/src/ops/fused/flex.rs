@@ -11,7 +11,9 @@ use circulant_kernels::{
 
 use super::dense::{Conv, Linear};
 use super::gaussian::{Gaussian, kl, sample};
+use super::readout::ReadoutLayer;
 use super::{FusedOps, Labels};
+use crate::ops::Operator;
 use crate::ops::buffers::Buffer;
 use crate::ops::flex::{Native, numbers, valid, with_native};
 
@@ -164,6 +166,19 @@ impl FusedOps for Flex {
         activation: Activation,
     ) -> FloatTensor<Self> {
         Conv::new(x, weight, bias, convolution, activation).forward()
+    }
+
+    fn circulant_readout(
+        x: FloatTensor<Self>,
+        coordinates: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        constant: FloatTensor<Self>,
+        operator: Operator,
+        shape: Shape,
+    ) -> FloatTensor<Self> {
+        let tensors = [x, coordinates, bias, weight, constant];
+        ReadoutLayer::new(tensors, operator, shape).forward(false).0
     }
 
     fn tanh_saving(x: FloatTensor<Self>) -> FloatTensor<Self> {

@@ -9,6 +9,7 @@
 //! | [`FusedOps::low_rank_sample`], [`FusedOps::mean_field_sample`] | the noise |
 //! | [`FusedOps::low_rank_kl`], [`FusedOps::mean_field_kl`] | all gradients, which cost little beside the value |
 //! | [`FusedOps::linear`], [`FusedOps::convolution`] | their input, and behind an activation their output |
+//! | [`FusedOps::circulant_readout`] | the spectrum of its input, and the hidden rows |
 //! | [`FusedOps::tanh_saving`] | its output: Burn's own computes the tanh a second time |
 //! | [`FusedOps::cross_entropy_sum`] | softmax minus one-hot |
 
@@ -20,13 +21,17 @@ mod dense;
 mod flex;
 #[cfg(feature = "flex")]
 mod gaussian;
+#[cfg(feature = "flex")]
+mod readout;
 
 use std::sync::Arc;
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, backend_extension};
-use burn::tensor::Device;
+use burn::tensor::{Device, Shape};
 use circulant_kernels::{Activation, AdamSettings, Convolution, NoiseKey};
+
+use super::Operator;
 
 /// Indices on the host: the classes of a batch, or rows.
 #[derive(Debug, Clone)]
@@ -113,6 +118,19 @@ pub trait FusedOps: Backend {
         bias: FloatTensor<Self>,
         convolution: Convolution,
         activation: Activation,
+    ) -> FloatTensor<Self>;
+
+    /// `act(K x + b) W + c` for every filter. Elements: `x` is `[batch, C_in*H*W]`, `coordinates` `[filters, d_eff]`,
+    /// `bias` one number per filter and output channel or output element, `weight` `[filters, C_out*H*W, classes]`,
+    /// `constant` `[filters, classes]`. The output `[filters, batch, classes]` gets the shape `shape`.
+    fn circulant_readout(
+        x: FloatTensor<Self>,
+        coordinates: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        constant: FloatTensor<Self>,
+        operator: Operator,
+        shape: Shape,
     ) -> FloatTensor<Self>;
 
     /// `tanh(x)`.

@@ -1,0 +1,148 @@
+//! The forward pass of one channel.
+
+use std::ptr::null_mut;
+
+use super::{Input, ReadoutWeights, Single};
+use crate::blocks::{Batch, Bias, BlockBias, Shared};
+use crate::lane_fft::{ForwardBlock, InverseBlock, LaneReadout, Product, Sink, Source};
+use crate::real::Real;
+use crate::scratch::Scratch;
+
+impl<T: Real> Single<'_, T> {
+    /// `y[filter] = act(filter * x + bias[filter])`; the spectrum of `x` goes to `keep` when given.
+    pub(crate) fn forward<'b>(
+        &self,
+        batch: &Batch,
+        x: Input<'_, T>,
+        coordinates: &[T],
+        bias: impl Fn(usize) -> Bias<'b, T> + Sync,
+        tanh: bool,
+        y: &mut [T],
+    ) {
+        let output = batch.batch * batch.len;
+        let y = Shared::writer(y);
+        self.for_each_output(
+            batch,
+            x,
+            coordinates,
+            |(block, filter), product, scratch| {
+                let rows = batch.pointers(y.offset(filter * output), block, null_mut());
+                let bias = BlockBias::new(bias(filter), batch, block);
+                T::inverse_block(
+                    self.isa,
+                    InverseBlock {
+                        plan: self.plan,
+                        product: Some(product),
+                        block: scratch,
+                        sink: Sink::Rows(&rows),
+                        bias: bias.lane_bias(),
+                        tanh,
+                    },
+                );
+            },
+        );
+    }
+
+    /// `z[filter] = act(filter * x + bias[filter]) W[filter] + c[filter]: [filters, batch, classes]`.
+    /// The rows in between go to `hidden` when given, [`Self::hidden_len`] numbers per filter.
+    #[allow(clippy::too_many_arguments, reason = "two layers have their arguments")]
+    pub(crate) fn forward_readout<'b>(
+        &self,
+        batch: &Batch,
+        x: Input<'_, T>,
+        coordinates: &[T],
+        bias: impl Fn(usize) -> Bias<'b, T> + Sync,
+        tanh: bool,
+        readout: ReadoutWeights<'_, T>,
+        hidden: Option<&mut [T]>,
+        z: &mut [T],
+    ) {
+        let classes = readout.classes;
+        let entry = 2 * batch.lanes;
+        let hidden = hidden.map(Shared::writer);
+        let z = Shared::writer(z);
+        self.for_each_output(
+            batch,
+            x,
+            coordinates,
+            |(block, filter), product, scratch| {
+                let mut sums = Scratch::<T>::zeroed(classes * entry);
+                let bias = BlockBias::new(bias(filter), batch, block);
+                let readout_of_filter = LaneReadout {
+                    weight: readout.weight[filter * batch.len * classes..].as_ptr(),
+                    classes,
+                    sums: sums.as_mut_ptr(),
+                    hidden: hidden.map_or(null_mut(), |hidden| {
+                        let kept = filter * batch.blocks() + block;
+                        hidden.at(kept * batch.len * entry)
+                    }),
+                };
+                T::inverse_block(
+                    self.isa,
+                    InverseBlock {
+                        plan: self.plan,
+                        product: Some(product),
+                        block: scratch,
+                        sink: Sink::Readout(&readout_of_filter),
+                        bias: bias.lane_bias(),
+                        tanh,
+                    },
+                );
+                let constant = &readout.bias[filter * classes..][..classes];
+                for (place, image) in batch.images(block) {
+                    let to = z.at((filter * batch.batch + image) * classes);
+                    for (class, constant) in constant.iter().enumerate() {
+                        // SAFETY: `z` holds a row per filter and image, and this block alone has
+                        // this image.
+                        unsafe { *to.add(class) = sums[class * entry + place] + *constant };
+                    }
+                }
+            },
+        );
+    }
+
+    /// Transforms every block of inputs and calls `work((block, filter), product, scratch)` for its
+    /// outputs: the inverse transform of the product, on a block of scratch.
+    fn for_each_output(
+        &self,
+        batch: &Batch,
+        x: Input<'_, T>,
+        coordinates: &[T],
+        work: impl Fn((usize, usize), Product<T>, *mut T) + Sync,
+    ) {
+        let multipliers = self.multipliers(coordinates);
+        let filters = multipliers.len() / (2 * self.bins.len());
+        let entries = 2 * batch.lanes * batch.slots;
+        batch.map_tasks(|blocks| {
+            let mut local = Scratch::<T>::take(entries);
+            let mut product = Scratch::<T>::take(entries);
+            for block in blocks {
+                let at = block * batch.block_stride();
+                let (spectrum, rows) = match x {
+                    Input::Kept(kept) => (Shared::reader(kept).at(at), None),
+                    Input::Keep(rows, keep) => (keep.at(at), Some(rows)),
+                    Input::Rows(rows) => (local.as_mut_ptr(), Some(rows)),
+                };
+                if let Some(rows) = rows {
+                    let rows = batch.pointers(Shared::reader(rows), block, self.plan.zeros());
+                    T::forward_block(
+                        self.isa,
+                        ForwardBlock {
+                            plan: self.plan,
+                            source: Source::Rows {
+                                rows: &rows,
+                                tanh: None,
+                            },
+                            block: spectrum,
+                        },
+                    );
+                }
+                for filter in 0..filters {
+                    let h = multipliers[filter * 2 * batch.slots..].as_ptr();
+                    let product_of_filter = Product { spectrum, h };
+                    work((block, filter), product_of_filter, product.as_mut_ptr());
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,138 @@
+//! What the four layers have in common, and what follows from it: a layer and the linear read-out
+//! behind it in one pass, `z = act(layer(x)) W + c`.
+//!
+//! A hidden circulant layer is far larger than the logits that are read out of it. On the CPU the
+//! two run as one operation that never writes the hidden rows to memory: a training step needs
+//! them once more, in the order in which they were made, and a posterior sample not at all.
+
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use circulant_kernels::Activation;
+
+use crate::functions::{self, circulant_readout, circulant_readout_filters};
+use crate::ops::Operator;
+
+/// A layer whose map is one circulant operator; `D` is the rank of its input.
+///
+/// ```
+/// use burn::nn::LinearConfig;
+/// use burn::tensor::Tensor;
+/// use circulant::kernels::Activation;
+/// use circulant::nn::{CirculantLayer, SpectralCirculant1dConfig};
+///
+/// let device = circulant::cpu();
+/// let layer = SpectralCirculant1dConfig::new(784).init(&device);
+/// let output = LinearConfig::new(784, 10).init(&device);
+/// let x = Tensor::<2>::ones([16, 784], &device);
+/// let z = layer.forward_readout(x.clone(), &output, Activation::Tanh);
+/// let two_steps = output.forward(layer.forward_tanh(x));
+/// z.into_data().assert_approx_eq::<f32>(&two_steps.into_data(), Default::default());
+/// ```
+pub trait CirculantLayer<const D: usize>: Sized {
+    /// The operator, unless the input is padded or the output cropped.
+    fn operator(&self) -> Option<&Operator>;
+
+    /// The coordinates of the spectrum, `[d_eff]`.
+    fn spectrum_coordinates(&self) -> Tensor<1>;
+
+    /// One number per output channel or per output element.
+    fn bias(&self) -> Option<Tensor<1>>;
+
+    /// `act(layer(input))` as rows.
+    ///
+    /// # Shapes
+    ///
+    /// - input: as the layer's `forward` takes it
+    /// - output: `[batch, features]`
+    fn features(&self, input: Tensor<D>, activation: Activation) -> Tensor<2>;
+
+    /// [`Self::features`] of several layers that differ in their numbers only, `[members, batch, features]`.
+    fn features_of_members(
+        members: &[&Self],
+        activation: Activation,
+    ) -> Box<dyn Fn(Tensor<D>) -> Tensor<3>>;
+
+    /// `act(layer(input)) W + c` with the parameters of `output`.
+    ///
+    /// # Shapes
+    ///
+    /// - input: as the layer's `forward` takes it
+    /// - output: `[batch, classes]`
+    ///
+    /// # Panics
+    ///
+    /// Panics if the input does not fit the layer, or `output` its features.
+    fn forward_readout(
+        &self,
+        input: Tensor<D>,
+        output: &Linear,
+        activation: Activation,
+    ) -> Tensor<2> {
+        match (self.operator(), self.bias(), &output.bias) {
+            (Some(operator), Some(bias), Some(constant)) => circulant_readout(
+                input,
+                self.spectrum_coordinates(),
+                bias,
+                output.weight.val(),
+                constant.val(),
+                &operator.with_activation(activation),
+            ),
+            _ => {
+                let features = self.features(input, activation);
+                functions::linear(output, features, Activation::Identity)
+            }
+        }
+    }
+
+    /// [`Self::forward_readout`] of several layers that differ in their numbers only (posterior samples), each with its
+    /// read-out, as one map that transforms its input once: `[members, batch, classes]`.
+    ///
+    /// # Panics
+    ///
+    /// Panics unless there is one read-out per layer and one layer at least.
+    fn readout_of_members(
+        members: &[&Self],
+        outputs: &[&Linear],
+        activation: Activation,
+    ) -> Box<dyn Fn(Tensor<D>) -> Tensor<3>> {
+        assert!(
+            members.len() == outputs.len() && !members.is_empty(),
+            "expected a read-out for each of {} layers, got {}",
+            members.len(),
+            outputs.len()
+        );
+        let stack = |tensors: Option<Vec<Tensor<1>>>| tensors.map(|t| Tensor::stack::<2>(t, 0));
+        let weights = outputs.iter().map(|output| output.weight.val()).collect();
+        let weights = Tensor::stack::<3>(weights, 0);
+        let constants = outputs
+            .iter()
+            .map(|output| output.bias.as_ref().map(|bias| bias.val()));
+        let constants = stack(constants.collect());
+        let biases = stack(members.iter().map(|member| member.bias()).collect());
+        if let (Some(operator), Some(biases), Some(constants)) =
+            (members[0].operator(), biases, constants.clone())
+        {
+            let operator = operator.with_activation(activation);
+            let coordinates = members.iter().map(|member| member.spectrum_coordinates());
+            let coordinates = Tensor::stack::<2>(coordinates.collect(), 0);
+            return Box::new(move |input| {
+                circulant_readout_filters(
+                    input,
+                    coordinates.clone(),
+                    biases.clone(),
+                    weights.clone(),
+                    constants.clone(),
+                    &operator,
+                )
+            });
+        }
+        let features = Self::features_of_members(members, activation);
+        Box::new(move |input| {
+            let logits = features(input).matmul(weights.clone());
+            match &constants {
+                None => logits,
+                Some(constants) => logits + constants.clone().unsqueeze_dim(1),
+            }
+        })
+    }
+}
