@@ -15,6 +15,7 @@ use super::calibration::{EqualWidth, Outcome, equal_mass};
 use super::classification::{ClassificationReport, squared_error, surprise};
 use super::ood::{Counts, OodReport, OodScores, groups};
 use super::probabilities::{Label, Probabilities, Real, top};
+use super::random::Random;
 use super::rows::{Sum, by_chunks, finite, interpolate};
 
 /// How to resample.
@@ -163,13 +164,17 @@ impl Bootstrap {
             id: vec![0; size],
             ood: vec![0; size],
         };
+        let drawn = || vec![0; id.len().max(ood.len())];
         let resamples = (0..self.resamples).into_par_iter();
-        let reports = resamples.map_init(empty, |counts, resample| {
-            let mut random = Random::new(self.seed, resample);
-            random.draw(id.len(), &mut counts.id, |row| id[row] as usize);
-            random.draw(ood.len(), &mut counts.ood, |row| ood[row] as usize);
-            numbers(scores.report_of(counts))
-        });
+        let reports = resamples.map_init(
+            || (empty(), drawn()),
+            |(counts, drawn), resample| {
+                let mut random = Random::new(self.seed, resample);
+                draw_groups(&mut random, &id, drawn, &mut counts.id);
+                draw_groups(&mut random, &ood, drawn, &mut counts.ood);
+                numbers(scores.report_of(counts))
+            },
+        );
         let [auroc, aupr, fpr95] = self.summarise(numbers(scores.report()), reports.collect())?;
         Ok(OodIntervals { auroc, aupr, fpr95 })
     }
@@ -201,7 +206,7 @@ impl Bootstrap {
         let results = resamples.map_init(
             || vec![0; rows],
             |counts, resample| {
-                Random::new(self.seed, resample).draw(rows, counts, |row| row);
+                Random::new(self.seed, resample).draw(counts);
                 statistics(counts)
             },
         );
@@ -233,6 +238,17 @@ impl Bootstrap {
                 upper: quantile(1.0 - outside),
             }
         }))
+    }
+}
+
+/// Draws scores and counts them by their distinct value. Scores come in order, so only the draw itself
+/// jumps about in memory.
+fn draw_groups(random: &mut Random, groups: &[u32], drawn: &mut [u32], counts: &mut [u32]) {
+    let drawn = &mut drawn[..groups.len()];
+    random.draw(drawn);
+    counts.fill(0);
+    for (&group, &count) in groups.iter().zip(&*drawn) {
+        counts[group as usize] += count;
     }
 }
 
@@ -299,56 +315,9 @@ fn report_of(rows: &[Row], counts: &[u32], empty: &EqualWidth) -> Classification
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): a counter and a mixing function, so any resample can start
-/// at once. Written out here because the bytes must not change with a dependency.
-struct Random {
-    state: u64,
-}
-
-impl Random {
-    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
-    fn new(seed: u64, stream: usize) -> Self {
-        let key = mix(seed.wrapping_add(Self::STEP));
-        Self {
-            // Mixed twice, so that the counters of neighbouring streams lie far apart.
-            state: mix(key ^ mix((stream as u64).wrapping_mul(Self::STEP))),
-        }
-    }
-
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(Self::STEP);
-        mix(self.state)
-    }
-
-    /// Draws `rows` of `rows` rows and counts them at `place(row)`.
-    fn draw(&mut self, rows: usize, counts: &mut [u32], place: impl Fn(usize) -> usize) {
-        counts.fill(0);
-        for _ in 0..rows {
-            // The high word of the product is uniform up to a bias of rows / 2^64.
-            let row = (u128::from(self.next()) * rows as u128 >> 64) as usize;
-            counts[place(row)] += 1;
-        }
-    }
-}
-
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_generator_is_the_published_one() {
-        // The first outputs for seed 1234567 of the authors' Java version.
-        let mut random = Random { state: 1_234_567 };
-        assert_eq!(random.next(), 6_457_827_717_110_365_317);
-        assert_eq!(random.next(), 3_203_168_211_198_807_973);
-    }
 
     #[test]
     fn the_interval_of_a_mean_is_that_of_the_normal_limit() {

@@ -9,7 +9,6 @@
 //! | maximum calibration error | `max_B \|acc(B) - conf(B)\|` | the same |
 //! | adaptive calibration error | `sum_B \|B\|/n \|acc(B) - conf(B)\|` | equal numbers of rows |
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::MetricError;
@@ -117,7 +116,7 @@ pub fn adaptive_reliability_diagram<T: Real, L: Label>(
         rows.map(outcome).collect::<Vec<_>>()
     });
     let mut outcomes = parts.concat();
-    outcomes.par_sort_unstable();
+    outcomes.sort_unstable();
     Ok(equal_mass(
         bins,
         outcomes.iter().map(|&outcome| (outcome, 1)),
@@ -203,6 +202,8 @@ impl Bin {
 /// Sums per bin of equal width.
 #[derive(Debug, Clone)]
 pub(super) struct EqualWidth {
+    /// `j/bins` for `j` in `0..=bins`.
+    edges: Vec<f64>,
     bins: Vec<Bin>,
 }
 
@@ -210,6 +211,7 @@ impl EqualWidth {
     pub(super) fn new(bins: usize) -> Result<Self, MetricError> {
         check_bins(bins)?;
         Ok(Self {
+            edges: (0..=bins).map(|j| j as f64 / bins as f64).collect(),
             bins: vec![Bin::default(); bins],
         })
     }
@@ -221,6 +223,7 @@ impl EqualWidth {
     /// The same bins with nothing in them.
     pub(super) fn empty(&self) -> Self {
         Self {
+            edges: self.edges.clone(),
             bins: vec![Bin::default(); self.len()],
         }
     }
@@ -243,25 +246,21 @@ impl EqualWidth {
 
     pub(super) fn diagram(&self) -> ReliabilityDiagram {
         let bins = self.bins.iter().enumerate();
-        let bin = |(j, bin): (usize, &Bin)| bin.reliability(self.edge(j), self.edge(j + 1));
+        let bin = |(j, bin): (usize, &Bin)| bin.reliability(self.edges[j], self.edges[j + 1]);
         ReliabilityDiagram {
             bins: bins.map(bin).collect(),
         }
     }
 
-    fn edge(&self, j: usize) -> f64 {
-        j as f64 / self.len() as f64
-    }
-
-    /// The bin with `edge(j) < confidence <= edge(j + 1)`.
+    /// The bin with `edges[j] < confidence <= edges[j + 1]`.
     fn index(&self, confidence: f64) -> usize {
         let last = self.len() - 1;
         let guess = (confidence * self.len() as f64).ceil() as usize;
         let mut j = guess.saturating_sub(1).min(last);
         // The product is rounded, so the guess may be one off at an edge.
-        if j > 0 && confidence <= self.edge(j) {
+        if j > 0 && confidence <= self.edges[j] {
             j -= 1;
-        } else if j < last && confidence > self.edge(j + 1) {
+        } else if j < last && confidence > self.edges[j + 1] {
             j += 1;
         }
         j
@@ -328,7 +327,7 @@ mod tests {
         for bins in 1..40 {
             let sums = EqualWidth::new(bins).expect("bins");
             for j in 0..bins {
-                let (lower, upper) = (sums.edge(j), sums.edge(j + 1));
+                let (lower, upper) = (sums.edges[j], sums.edges[j + 1]);
                 assert_eq!(sums.index(upper), j, "{bins} bins, edge {upper}");
                 assert_eq!(sums.index(lower.next_up()), j, "{bins} bins, after {lower}");
             }

@@ -7,7 +7,6 @@
 //! | negative log likelihood | `-ln p_y` |
 //! | Brier score | `sum_k (p_k - 1[y = k])^2`, between 0 and 2 |
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::MetricError;
@@ -277,7 +276,7 @@ impl ClassificationMetrics {
         self.check_rows()?;
         check_bins(bins)?;
         let mut sorted = self.outcomes.clone();
-        sorted.par_sort_unstable();
+        sorted.sort_unstable();
         Ok(equal_mass(bins, sorted.iter().map(|&outcome| (outcome, 1))))
     }
 

@@ -20,8 +20,9 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::MetricError;
+use super::cosines::{cosine_series, sums_of_cosines};
 use super::probabilities::Real;
-use super::rows::{Sum, by_chunks, finite};
+use super::rows::{Sum, by_chunks, finite, sort};
 
 /// Kernels end here, in bandwidths: `exp(-9^2/2)` is `2.6e-18`.
 const CUTOFF: f64 = 9.0;
@@ -31,8 +32,6 @@ const SMALLEST_FACTOR: f64 = 1e-18;
 const MAX_TERMS: usize = 4096;
 /// The time of one exponential, in steps of the cosine recurrence.
 const EXPONENTIAL_COST: usize = 8;
-/// Values that step through the cosines together, so that the compiler uses vectors.
-const LANES: usize = 16;
 /// How far outside the interval, in widths, a value is taken for a rounded end: entropies in f32 miss
 /// `ln K` by some 1e-7.
 const END_TOLERANCE: f64 = 1e-5;
@@ -98,7 +97,8 @@ impl KernelDensity {
         interval: [f64; 2],
         bandwidth: f64,
     ) -> Result<Self, MetricError> {
-        if !(bandwidth.is_finite() && bandwidth > 0.0) {
+        // The kernel's peak, about 0.4 / bandwidth, must be finite too.
+        if !(bandwidth.is_normal() && bandwidth > 0.0) {
             return Err(MetricError::NotPositive {
                 what: "the bandwidth",
                 got: bandwidth,
@@ -128,7 +128,7 @@ impl KernelDensity {
         for value in &mut sorted {
             *value = value.clamp(lower, upper);
         }
-        sorted.par_sort_unstable_by(f64::total_cmp);
+        sort(&mut sorted);
         Ok(Self {
             sorted,
             lower,
@@ -237,7 +237,7 @@ impl KernelDensity {
         let angle = |x: f64| (x - self.lower) / self.width() * PI;
         let mut sums = vec![Sum::default(); terms];
         for part in by_chunks(self.sorted.len(), |range| {
-            sum_of_cosines(&self.sorted[range], terms, angle)
+            sums_of_cosines(self.sorted[range].iter().map(|&x| angle(x)), terms)
         }) {
             for (sum, part) in sums.iter_mut().zip(part) {
                 sum.add(part);
@@ -246,75 +246,20 @@ impl KernelDensity {
         let smoothing = PI * self.bandwidth / self.width();
         let scale = 1.0 / (self.width() * self.sorted.len() as f64);
         let coefficient = |(k, sum): (usize, Sum)| {
-            let weight = if k == 0 { scale } else { 2.0 * scale };
-            weight * (-0.5 * (k as f64 * smoothing).powi(2)).exp() * sum.value()
+            if k == 0 {
+                return 1.0 / self.width();
+            }
+            2.0 * scale * (-0.5 * (k as f64 * smoothing).powi(2)).exp() * sum.value()
         };
         let coefficients: Vec<f64> = sums.into_iter().enumerate().map(coefficient).collect();
         let density = |&x: &f64| {
             if !self.contains(x) {
                 return 0.0;
             }
-            let mut turn = Rotations::new([angle(x)]);
-            let mut sum = 0.0;
-            for coefficient in &coefficients {
-                sum += coefficient * turn.cosines[0];
-                turn.next();
-            }
             // Rounding may pass below zero where the density vanishes.
-            sum.max(0.0)
+            cosine_series(&coefficients, angle(x)).max(0.0)
         };
         points.par_iter().map(density).collect()
-    }
-}
-
-/// `sum_i cos(k angle(x_i))` for `k` in `0..terms`.
-fn sum_of_cosines(values: &[f64], terms: usize, angle: impl Fn(f64) -> f64) -> Vec<f64> {
-    let mut sums = vec![0.0; terms];
-    let lanes = values.chunks_exact(LANES);
-    let rest = lanes.remainder();
-    for lane in lanes {
-        let mut turn = Rotations::<LANES>::new(std::array::from_fn(|i| angle(lane[i])));
-        for sum in &mut sums {
-            *sum += turn.cosines.iter().sum::<f64>();
-            turn.next();
-        }
-    }
-    for &value in rest {
-        let mut turn = Rotations::new([angle(value)]);
-        for sum in &mut sums {
-            *sum += turn.cosines[0];
-            turn.next();
-        }
-    }
-    sums
-}
-
-/// Points on the circle that turn by their own angle at every step. Rounding grows with the number of
-/// steps only, not with its square as in the recurrence of Chebyshev.
-struct Rotations<const N: usize> {
-    cosines: [f64; N],
-    sines: [f64; N],
-    step_cosines: [f64; N],
-    step_sines: [f64; N],
-}
-
-impl<const N: usize> Rotations<N> {
-    fn new(angles: [f64; N]) -> Self {
-        Self {
-            cosines: [1.0; N],
-            sines: [0.0; N],
-            step_cosines: angles.map(f64::cos),
-            step_sines: angles.map(f64::sin),
-        }
-    }
-
-    #[inline(always)]
-    fn next(&mut self) {
-        for i in 0..N {
-            let (c, s) = (self.cosines[i], self.sines[i]);
-            self.cosines[i] = c * self.step_cosines[i] - s * self.step_sines[i];
-            self.sines[i] = s * self.step_cosines[i] + c * self.step_sines[i];
-        }
     }
 }
 
@@ -387,6 +332,17 @@ mod tests {
     }
 
     #[test]
+    fn extreme_bandwidths_give_numbers() {
+        for bandwidth in [f64::MIN_POSITIVE, 1e-200, 1e200, f64::MAX] {
+            let interval = [0.0, 1e-10];
+            let density =
+                KernelDensity::with_bandwidth(&[0.0, 4e-11], interval, bandwidth).expect("valid");
+            let curve = density.curve(11).expect("valid");
+            assert!(curve.densities.iter().all(|x| x.is_finite()), "{bandwidth}");
+        }
+    }
+
+    #[test]
     fn wrong_input_is_named() {
         let new = |values: &[f64], interval| KernelDensity::new(values, interval).unwrap_err();
         assert_eq!(
@@ -418,7 +374,7 @@ mod tests {
         ] {
             assert!(new(&[0.5, 0.6], interval).to_string().contains("interval"));
         }
-        for bandwidth in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        for bandwidth in [0.0, -1.0, 1e-310, f64::NAN, f64::INFINITY] {
             assert!(KernelDensity::with_bandwidth(&[0.5], [0.0, 1.0], bandwidth).is_err());
         }
         let density = KernelDensity::new(&[0.2, 0.6], [0.0, 1.0]).expect("valid");

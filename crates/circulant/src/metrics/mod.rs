@@ -11,7 +11,8 @@
 //! | could it be chance? | [`Bootstrap`] |
 //!
 //! Everything takes plain slices of `f32` or `f64`, row-major, and computes in `f64`; logarithms are natural.
-//! [`Probabilities`] and [`Logits`] check the numbers once. Bad input is a [`MetricError`], never a number.
+//! [`Probabilities`] and [`Logits`] check the numbers once; the predictions of `circulant::bayes` go in as
+//! `Probabilities::new(&predictions.probabilities, predictions.classes)`. Bad input is a [`MetricError`], never a number.
 //! Work is spread over the threads of rayon, and the number of threads never shows in a result.
 //!
 //! ```
@@ -39,10 +40,12 @@
 mod bootstrap;
 mod calibration;
 mod classification;
+mod cosines;
 mod density;
 mod error;
 mod ood;
 mod probabilities;
+mod random;
 mod rows;
 mod scores;
 

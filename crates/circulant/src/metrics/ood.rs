@@ -10,12 +10,11 @@
 //! All of them depend on the order of the scores only, so scores are sorted once into distinct values with
 //! counts. The AUROC is a quotient of whole numbers, rounded once.
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::MetricError;
 use super::probabilities::Real;
-use super::rows::{finite, interpolate};
+use super::rows::{finite, interpolate, sort};
 
 /// The quantile of ID scores that is the threshold for 95 % true positives.
 const FIVE_PERCENT: f64 = 0.05;
@@ -77,8 +76,11 @@ pub(super) struct Counts {
 impl OodScores {
     /// Sorts finite scores; higher means more familiar. Both sides need at least one.
     pub fn new<T: Real>(id: &[T], ood: &[T]) -> Result<Self, MetricError> {
-        let id = sorted("the ID scores", id)?;
-        let ood = sorted("the OOD scores", ood)?;
+        let (id, ood) = rayon::join(
+            || sorted("the ID scores", id),
+            || sorted("the OOD scores", ood),
+        );
+        let (id, ood) = (id?, ood?);
         let mut scores = Self {
             values: Vec::with_capacity(id.len() + ood.len()),
             counts: Counts {
@@ -206,7 +208,7 @@ fn sorted<T: Real>(what: &'static str, scores: &[T]) -> Result<Vec<f64>, MetricE
         });
     }
     let mut scores = finite(what, scores)?;
-    scores.par_sort_unstable_by(f64::total_cmp);
+    sort(&mut scores);
     Ok(scores)
 }
 

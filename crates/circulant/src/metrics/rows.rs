@@ -66,6 +66,17 @@ pub(super) fn finite<T: Real>(what: &'static str, values: &[T]) -> Result<Vec<f6
     }
 }
 
+/// Ascending, without NaN. As whole numbers in the order of `f64::total_cmp`, floats sort twice as fast, and on two
+/// cores faster than in parallel.
+pub(super) fn sort(values: &mut Vec<f64>) {
+    // Turns the bits of negative numbers around; done twice it is undone.
+    let turn = |bits: i64| bits ^ ((bits >> 63) as u64 >> 1) as i64;
+    let mut keys: Vec<i64> = values.iter().map(|x| turn(x.to_bits() as i64)).collect();
+    keys.sort_unstable();
+    values.clear();
+    values.extend(keys.into_iter().map(|key| f64::from_bits(turn(key) as u64)));
+}
+
 /// A sum with its rounding error beside it, so that the cut into batches does not show.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Sum {
@@ -136,6 +147,26 @@ mod tests {
         sum.merge(other);
         sum.add(1.0);
         assert_eq!(sum.value(), f64::INFINITY);
+    }
+
+    #[test]
+    fn sorting_is_that_of_total_order() {
+        let mut values = vec![
+            0.5,
+            -1e300,
+            3.0,
+            -0.25,
+            0.0,
+            1e-310,
+            -1e-310,
+            3.0,
+            f64::MAX,
+            -7.0,
+        ];
+        let mut expected = values.clone();
+        expected.sort_by(f64::total_cmp);
+        sort(&mut values);
+        assert_eq!(values, expected);
     }
 
     #[test]
