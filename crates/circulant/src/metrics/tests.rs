@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::ood::Counts;
+use super::random::Random;
 use super::*;
 
 /// Sums of a few dozen numbers of size one, in another order.
@@ -297,6 +298,37 @@ proptest! {
         prop_assert!(check(|report| report.ece, intervals.ece));
         prop_assert!(check(|report| report.mce, intervals.mce));
         prop_assert!(check(|report| report.adaptive_ece, intervals.adaptive_ece));
+    }
+
+    #[test]
+    fn bootstrap_draws_both_sides_apart(id in scores(), ood in scores(), seed: u64) {
+        // 21 resamples, so that the quantiles 0.05 and 0.95 are the second and the last but one.
+        let bootstrap = Bootstrap::new(seed).with_resamples(21).with_confidence(0.9);
+        let intervals = bootstrap.ood(&id, &ood).expect("valid");
+        let sorted = |scores: &[f64]| {
+            let mut scores = scores.to_vec();
+            scores.sort_by(f64::total_cmp);
+            scores
+        };
+        let (id, ood) = (sorted(&id), sorted(&ood));
+        let resample = |stream: usize| {
+            let mut random = Random::new(seed, stream);
+            let mut draw = |scores: &[f64]| {
+                let mut counts = vec![0; scores.len()];
+                random.draw(&mut counts);
+                repeat(scores, &counts)
+            };
+            let (id, ood) = (draw(&id), draw(&ood));
+            ood_report(&id, &ood).expect("valid")
+        };
+        let reports: Vec<OodReport> = (0..21).map(resample).collect();
+        let check = |metric: fn(&OodReport) -> f64, interval: Interval| {
+            let values = sorted(&reports.iter().map(metric).collect::<Vec<_>>());
+            close(interval.lower, values[1]) && close(interval.upper, values[19])
+        };
+        prop_assert!(check(|report| report.auroc, intervals.auroc));
+        prop_assert!(check(|report| report.aupr, intervals.aupr));
+        prop_assert!(check(|report| report.fpr95, intervals.fpr95));
     }
 
     #[test]
