@@ -1,0 +1,165 @@
+//! Times of the metrics: a million rows of ten classes in f32, a million scores on each side.
+//!
+//! ```text
+//! cargo bench -p circulant --bench metrics -- [--json] [--case PART] [--seconds S] [--threads N] [--rows N]
+//! ```
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use circulant::metrics::{
+    Bootstrap, DEFAULT_BINS, KernelDensity, Logits, Probabilities, accuracy,
+    adaptive_calibration_error, aupr, auroc, brier_score, classification_report, energies,
+    entropies, entropy_density, expected_calibration_error, fpr95, max_probabilities,
+    mutual_information, negative_log_likelihood, ood_report,
+};
+
+const CLASSES: usize = 10;
+const POINTS: usize = 512;
+/// Posterior samples of the mutual information; the rows are samples x inputs.
+const SAMPLES: usize = 10;
+const RESAMPLES: usize = 100;
+
+struct Options {
+    json: bool,
+    case: String,
+    seconds: f64,
+    threads: usize,
+    rows: usize,
+}
+
+fn options() -> Options {
+    let mut options = Options {
+        json: false,
+        case: String::new(),
+        seconds: 1.0,
+        threads: 2,
+        rows: 1_000_000,
+    };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().expect("a value follows the flag");
+        match argument.as_str() {
+            "--json" => options.json = true,
+            "--case" => options.case = value(),
+            "--seconds" => options.seconds = value().parse().expect("seconds"),
+            "--threads" => options.threads = value().parse().expect("a number of threads"),
+            "--rows" => options.rows = value().parse().expect("a number of rows"),
+            // Cargo's own.
+            "--bench" => {}
+            other => panic!("unknown argument {other}; see the head of benches/metrics.rs"),
+        }
+    }
+    options
+}
+
+/// Numbers in [0, 1) that look random and are the same everywhere.
+fn uniform(i: usize) -> f64 {
+    let mut z = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ z >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (z ^ z >> 32) as f64 / 2.0_f64.powi(64)
+}
+
+/// Best and median in milliseconds, at least three calls.
+fn time(seconds: f64, work: &dyn Fn()) -> (f64, f64) {
+    let (mut times, start) = (Vec::new(), Instant::now());
+    while times.len() < 3 || start.elapsed().as_secs_f64() < seconds {
+        let begin = Instant::now();
+        work();
+        times.push(begin.elapsed());
+    }
+    times.sort();
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    (milliseconds(times[0]), milliseconds(times[times.len() / 2]))
+}
+
+fn main() {
+    let options = options();
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(options.threads)
+        .build_global()
+        .expect("nothing has used the pool yet");
+    let rows = options.rows.next_multiple_of(SAMPLES);
+    let logit = |i: usize| {
+        // One class stands out, in most rows by far.
+        let (row, class) = (i / CLASSES, i % CLASSES);
+        let top = if class == row % CLASSES { 9.0 } else { 0.0 };
+        (top * uniform(row + 7) + 2.0 * uniform(i)) as f32
+    };
+    let logits: Vec<f32> = (0..rows * CLASSES).map(logit).collect();
+    let logits = Logits::new(&logits, CLASSES).expect("finite");
+    let softmax: Vec<f32> = logits.softmax().iter().map(|&p| p as f32).collect();
+    let probabilities = Probabilities::new(&softmax, CLASSES).expect("normalised");
+    let labels: Vec<i64> = (0..rows)
+        .map(|row| ((row + usize::from(uniform(row) < 0.1)) % CLASSES) as i64)
+        .collect();
+    let entropies_of_rows = entropies(&probabilities);
+    let id: Vec<f64> = entropies_of_rows.iter().map(|h| -h).collect();
+    let ood: Vec<f64> = id.iter().enumerate().map(|(i, s)| s - uniform(i)).collect();
+    let narrow: Vec<f64> = entropies_of_rows.iter().map(|h| h * 1e-3).collect();
+    let bootstrap = Bootstrap::new(1).with_resamples(RESAMPLES);
+
+    let (p, l, bins) = (&probabilities, &labels[..], DEFAULT_BINS);
+    let cases: [(&str, &dyn Fn()); 19] = [
+        ("check", &|| {
+            drop(black_box(Probabilities::new(&softmax, CLASSES)))
+        }),
+        ("accuracy", &|| drop(black_box(accuracy(p, l)))),
+        ("nll", &|| drop(black_box(negative_log_likelihood(p, l)))),
+        ("brier", &|| drop(black_box(brier_score(p, l)))),
+        ("ece", &|| {
+            drop(black_box(expected_calibration_error(p, l, bins)))
+        }),
+        ("adaptive_ece", &|| {
+            drop(black_box(adaptive_calibration_error(p, l, bins)))
+        }),
+        ("classification_report", &|| {
+            drop(black_box(classification_report(p, l, bins)))
+        }),
+        ("entropy", &|| drop(black_box(entropies(p)))),
+        ("max_probability", &|| drop(black_box(max_probabilities(p)))),
+        ("mutual_information", &|| {
+            drop(black_box(mutual_information(p, SAMPLES)))
+        }),
+        ("energy", &|| drop(black_box(energies(&logits, 1.0)))),
+        ("auroc", &|| drop(black_box(auroc(&id, &ood)))),
+        ("aupr", &|| drop(black_box(aupr(&id, &ood)))),
+        ("fpr95", &|| drop(black_box(fpr95(&id, &ood)))),
+        ("ood_report", &|| drop(black_box(ood_report(&id, &ood)))),
+        ("density", &|| {
+            drop(black_box(entropy_density(
+                &entropies_of_rows,
+                CLASSES,
+                POINTS,
+            )))
+        }),
+        ("density_narrow", &|| {
+            let density = KernelDensity::new(&narrow, [0.0, 1.0]).expect("valid");
+            drop(black_box(density.curve(POINTS)));
+        }),
+        ("bootstrap_classification", &|| {
+            drop(black_box(bootstrap.classification(p, l, bins)));
+        }),
+        ("bootstrap_ood", &|| {
+            drop(black_box(bootstrap.ood(&id, &ood)))
+        }),
+    ];
+    if !options.json {
+        println!("{:<44} {:>9} {:>9}", "case", "best, ms", "median");
+    }
+    for (name, work) in cases {
+        let case = format!("metrics/{name}/{rows}");
+        if !case.contains(&options.case) {
+            continue;
+        }
+        let (best, median) = time(options.seconds, work);
+        if options.json {
+            println!(
+                "{{\"case\": \"{case}\", \"unit\": \"ms\", \"best\": {best}, \"median\": {median}, \"threads\": {}}}",
+                options.threads
+            );
+        } else {
+            println!("{case:<44} {best:>9.3} {median:>9.3}");
+        }
+    }
+}
