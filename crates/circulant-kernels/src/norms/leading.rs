@@ -91,9 +91,9 @@ fn apply(matrix: &Matrix<f64>, v: &Split, y: &mut Split) {
     Isa::best().run::<f64, _>(Apply { matrix, v, y });
 }
 
-/// `z = K^H y`; `z` is as long as a padded row.
-fn apply_adjoint(matrix: &Matrix<f64>, y: &Split, z: &mut Split) {
-    Isa::best().run::<f64, _>(ApplyAdjoint { matrix, y, z });
+/// `z = K^H K v`; both are as long as a padded row.
+fn apply_gram(matrix: &Matrix<f64>, v: &Split, z: &mut Split) {
+    Isa::best().run::<f64, _>(ApplyGram { matrix, v, z });
 }
 
 /// Plain loops, compiled for the best instruction set.
@@ -119,27 +119,30 @@ impl Kernel<f64> for Apply<'_> {
     }
 }
 
-struct ApplyAdjoint<'a> {
+struct ApplyGram<'a> {
     matrix: &'a Matrix<f64>,
-    y: &'a Split,
+    v: &'a Split,
     z: &'a mut Split,
 }
 
-impl Kernel<f64> for ApplyAdjoint<'_> {
+impl Kernel<f64> for ApplyGram<'_> {
     type Output = ();
 
+    /// Row by row, so that the matrix is read once.
     #[inline(always)]
     fn run<V: Vector<Scalar = f64>>(self) {
-        let Self { matrix, y, z } = self;
+        let Self { matrix, v, z } = self;
         z.re.fill(0.0);
         z.im.fill(0.0);
         for r in 0..matrix.rows {
             let (re, im) = matrix.row(r);
-            axpy(&mut z.re, y.re[r], re);
+            let y_re = dot(re, &v.re) - dot(im, &v.im);
+            axpy(&mut z.re, y_re, re);
             if matrix.complex {
-                axpy(&mut z.re, y.im[r], im);
-                axpy(&mut z.im, y.im[r], re);
-                axpy(&mut z.im, -y.re[r], im);
+                let y_im = dot(re, &v.im) + dot(im, &v.re);
+                axpy(&mut z.re, y_im, im);
+                axpy(&mut z.im, y_im, re);
+                axpy(&mut z.im, -y_re, im);
             }
         }
     }
@@ -204,14 +207,12 @@ const LOOK: usize = 8;
 fn lanczos(matrix: &Matrix<f64>, tolerance: f64) -> Split {
     let complex = matrix.complex;
     let mut v = start(matrix);
-    let mut y = Split::zeros(matrix.rows, complex);
     let mut basis: Vec<Split> = Vec::new();
     let (mut diagonal, mut beside): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     let steps = matrix.columns.min(STEPS);
     loop {
-        apply(matrix, &v, &mut y);
         let mut z = Split::zeros(matrix.stride, complex);
-        apply_adjoint(matrix, &y, &mut z);
+        apply_gram(matrix, &v, &mut z);
         diagonal.push(v.inner(&z).0);
         basis.push(v);
         for other in basis.iter().rev() {
