@@ -5,12 +5,14 @@
 //! how tight the bound is, never whether it holds.
 //!
 //! # Rounding
-//! With `m x n` entries and `g = (2 max(m, n) + 16) eps`, `eps = 2^-52`: the computed `y` is off `K v`
-//! by at most `sqrt(2) g/2 |K|_F |v|` (every component is a sum of at most `2 n` products), and the
-//! computed norms of `y`, `v` and `K` have a relative error below `g`. So
-//! `|K v|/|v| >= (|y| (1 - g) - 1.5 g |K|_F (1 + g)^2 |v|)/(|v| (1 + g))` in computed numbers; entries
-//! that scaling has lost to underflow, below `2^-1074`, vanish in the surplus, since the largest
-//! entry of all bins is at least 1.
+//! Let `K` be `m x n` and `eps = 2^-52`. A component of the computed `y` is a sum of at most `2 n` products, so
+//! `y` is off `K v` by at most `sqrt(2) g |K|_F |v|` with `g = (2 n + 16) eps`. Squares are summed in
+//! eight lanes, so a computed norm of a vector of length `l` has a relative error below
+//! `(l/8 + 24) eps`: no square passes more than `l/8 + 12` roundings, and there are at most two such sums.
+//! With `h` that error for the longer vector,
+//! `|K v|/|v| >= (|y| (1 - h) - 1.5 g |K|_F |v|)/(|v| (1 + h))` in computed numbers; the factor 1.5
+//! covers the errors of `|K|_F` and `|v|` in that term. Entries that scaling has lost to underflow,
+//! below `2^-1074`, vanish in `g`, since the largest entry of all bins is about 1 or more.
 
 use faer::linalg::solvers::Svd;
 use faer::{Mat, Side, c64};
@@ -190,17 +192,19 @@ pub(super) fn to_faer(matrix: &Matrix<f64>) -> Mat<c64> {
 fn gain(matrix: &Matrix<f64>, v: &Split) -> f64 {
     let mut y = Split::zeros(matrix.rows, matrix.complex);
     apply(matrix, v, &mut y);
-    let g = (2 * matrix.rows + 16) as f64 * f64::EPSILON;
+    let g = (2 * matrix.columns + 16) as f64 * f64::EPSILON;
+    let h = (matrix.rows / 8 + 24) as f64 * f64::EPSILON;
     let (of_y, of_v) = (y.norm(), v.norm());
-    let surplus = 1.5 * g * matrix.frobenius() * (1.0 + 4.0 * g) * of_v;
-    let bound = (of_y * (1.0 - g) - surplus) / (of_v * (1.0 + g)) * (1.0 - 16.0 * f64::EPSILON);
+    let surplus = 1.5 * g * matrix.frobenius() * of_v;
+    let bound = (of_y * (1.0 - h) - surplus) / (of_v * (1.0 + h)) * (1.0 - 16.0 * f64::EPSILON);
     // A NaN (a zero vector) becomes 0 as well: no claim.
     bound.max(0.0)
 }
 
 /// More steps than this cost more than a decomposition gains.
 const STEPS: usize = 160;
-/// Steps between two looks at the residual.
+/// The first look at the residual; later ones are half as many steps apart as were taken, because
+/// a look costs the decomposition of a tridiagonal matrix.
 const LOOK: usize = 8;
 
 /// The leading Ritz vector of `K^H K`, as long as a padded row.
@@ -210,6 +214,7 @@ fn lanczos(matrix: &Matrix<f64>, tolerance: f64) -> Split {
     let mut basis: Vec<Split> = Vec::new();
     let (mut diagonal, mut beside): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     let steps = matrix.columns.min(STEPS);
+    let mut look = LOOK;
     loop {
         let mut z = Split::zeros(matrix.stride, complex);
         apply_gram(matrix, &v, &mut z);
@@ -223,7 +228,8 @@ fn lanczos(matrix: &Matrix<f64>, tolerance: f64) -> Split {
         let largest = diagonal.iter().copied().fold(0.0, f64::max);
         // What is left when the space is exhausted is rounding error.
         let exhausted = beta <= 1e-13 * largest || basis.len() >= steps;
-        if exhausted || basis.len().is_multiple_of(LOOK) {
+        if exhausted || basis.len() == look {
+            look += LOOK.max(look / 2);
             let coefficients = leading_of_tridiagonal(&diagonal, &beside);
             let last = coefficients[coefficients.len() - 1].abs();
             if exhausted || beta * last <= tolerance * largest {
