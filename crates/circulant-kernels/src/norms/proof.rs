@@ -202,9 +202,9 @@ impl<T: Real> Planes<T> {
                             sum_im[i] = a_im.neg_mul_add(b_re, a_re.mul_add(b_im, sum_im[i]));
                         }
                     } else {
-                        for i in 0..BLOCK {
+                        for (i, sum) in sum_re.iter_mut().enumerate() {
                             let a_re = V::splat(*re.add(first + i));
-                            sum_re[i] = a_re.mul_add(b_re, sum_re[i]);
+                            *sum = a_re.mul_add(b_re, *sum);
                         }
                     }
                 }
