@@ -1,9 +1,21 @@
 //! Rows of a matrix in a given order, copied by all threads.
+//!
+//! Rows in a random order come from main memory one cache line after the other, and the hardware
+//! sees what is wanted only when a row has begun. So the rows ahead are asked for while one is
+//! copied.
 
 use rayon::prelude::*;
 
+use crate::simd::prefetch;
+
 /// Below this many bytes one thread is faster than waking another.
 const SMALLEST: usize = 256 * 1024;
+
+/// Rows that one thread copies at a time.
+const PART: usize = 64;
+
+/// How many rows before its turn a row is asked for.
+const AHEAD: usize = 2;
 
 /// `out[i] = matrix[rows[i]]`, where a row is `out.len()/rows.len()` numbers.
 ///
@@ -21,15 +33,27 @@ pub fn gather_rows<T: Copy + Send + Sync>(matrix: &[T], rows: &[usize], out: &mu
         rows.len(),
         out.len()
     );
-    let copy = |(out, &row): (&mut [T], &usize)| {
-        out.copy_from_slice(&matrix[row * length..][..length]);
+    let copy = |out: &mut [T], rows: &[usize]| {
+        for (i, out) in out.chunks_exact_mut(length).enumerate() {
+            if let Some(row) = rows.get(i + AHEAD) {
+                fetch(&matrix[row * length..][..length]);
+            }
+            out.copy_from_slice(&matrix[rows[i] * length..][..length]);
+        }
     };
     if size_of_val(out) < SMALLEST {
-        out.chunks_exact_mut(length).zip(rows).for_each(copy);
+        copy(out, rows);
     } else {
-        let part = rows.len().div_ceil(rayon::current_num_threads());
-        let parts = out.par_chunks_mut(part * length).zip(rows.par_chunks(part));
-        parts.for_each(|(out, rows)| out.chunks_exact_mut(length).zip(rows).for_each(copy));
+        let parts = out.par_chunks_mut(PART * length).zip(rows.par_chunks(PART));
+        parts.for_each(|(out, rows)| copy(out, rows));
+    }
+}
+
+/// Asks for all cache lines of a row.
+fn fetch<T>(row: &[T]) {
+    let line = (64 / size_of::<T>().max(1)).max(1);
+    for number in row.iter().step_by(line) {
+        prefetch(number);
     }
 }
 

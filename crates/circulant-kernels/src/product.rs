@@ -8,7 +8,7 @@
 //! broadcasts. Written by hand because the matrices are small (channels x channels for one
 //! frequency) and come as separate Re and Im planes; a general GEMM would pack each of them again.
 
-use crate::simd::{RealSimd, Vector};
+use crate::simd::{Vector, prefetch};
 
 /// The most rows of `C` that are kept in registers.
 const ROWS: usize = 6;
@@ -60,7 +60,7 @@ pub(crate) unsafe fn product<V: Vector>(
         // Tiles of equal height: one of few rows would wait for its own sums.
         for left in (1..=rows.div_ceil(ROWS)).rev() {
             for at in (fetched..fetched + step).step_by(line) {
-                V::Scalar::prefetch(ahead.start.wrapping_add(at));
+                prefetch(ahead.start.wrapping_add(at));
             }
             fetched += step;
             let height = (rows - i).div_ceil(left);

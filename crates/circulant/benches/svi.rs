@@ -25,6 +25,7 @@ use circulant::functions::cross_entropy;
 use circulant::kernels::standard_normal;
 use circulant::models::{HiddenKind, MnistModel, MnistModelConfig};
 use circulant::optim::FusedAdam;
+use rayon::prelude::*;
 use safetensors::tensor::{Dtype, TensorView};
 
 const EXAMPLES: usize = 60_000;
@@ -85,6 +86,7 @@ fn options() -> Options {
 
 fn data(examples: usize, device: &Device) -> LabelledData<4> {
     let inputs = (0..examples * PIXELS)
+        .into_par_iter()
         .map(|i| ((i % 7919) * 37 % 256) as f32 / 255.0)
         .collect();
     let labels: Vec<i64> = (0..examples).map(|i| (i * 7 % 10) as i64).collect();

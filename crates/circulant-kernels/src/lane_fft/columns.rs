@@ -6,7 +6,7 @@
 use super::{ForwardBlock, InverseBlock, Sink, Source};
 use crate::butterfly::Complexes;
 use crate::real::Real;
-use crate::simd::{RealSimd, Tile, Vector};
+use crate::simd::{Tile, Vector, prefetch};
 
 pub(super) const MAX_LANES: usize = 16;
 
@@ -151,7 +151,7 @@ unsafe fn transpose_columns<V: Vector>(
     // Rows come in groups of a tile: Re lanes first, then Im lanes, as entries hold them.
     for group in (0..entry).step_by(side) {
         for row in &rows.rows[group..group + side] {
-            V::Scalar::prefetch(row.wrapping_add(column + rows.ahead));
+            prefetch(row.wrapping_add(column + rows.ahead));
         }
         for start in (column..column + whole).step_by(side) {
             // SAFETY: the caller's promise.
@@ -235,7 +235,7 @@ unsafe fn store_columns<V: Vector>(
         let complete = rows.iter().all(|row| !row.is_null());
         let whole = if complete { count / side * side } else { 0 };
         for row in rows {
-            V::Scalar::prefetch(row.wrapping_add(ahead));
+            prefetch(row.wrapping_add(ahead));
         }
         for start in (0..whole).step_by(side) {
             // SAFETY: the caller's promise.

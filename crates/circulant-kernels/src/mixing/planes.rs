@@ -7,7 +7,7 @@ use crate::blocks::{Batch, Shared};
 use crate::product::{RowMajor, Strided};
 use crate::real::Real;
 use crate::scratch::Scratch;
-use crate::simd::{RealSimd, Tile, Vector};
+use crate::simd::{Tile, Vector, prefetch};
 
 /// The planes Re, Im and Re + Im of complex numbers in one allocation.
 pub(super) struct Planes<T: Real> {
@@ -74,9 +74,7 @@ pub(super) unsafe fn gather<V: Vector>(
         let scale = V::splat(scale);
         for block in 0..batch.blocks() {
             if let Some(next) = next {
-                V::Scalar::prefetch(
-                    spectrum.at(block * batch.block_stride() + next * 2 * V::LANES),
-                );
+                prefetch(spectrum.at(block * batch.block_stride() + next * 2 * V::LANES));
             }
             let from = spectrum.at(block * batch.block_stride() + position * 2 * V::LANES);
             let to = start + block * V::LANES;

@@ -92,19 +92,19 @@ pub trait RealSimd: Copy + Sized {
     unsafe fn run_avx512<K: Kernel<Self>>(kernel: K) -> K::Output
     where
         Self: Real;
+}
 
-    /// Asks for a cache line that will be needed soon; any address is allowed.
-    #[inline(always)]
-    fn prefetch(at: *const Self) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch is a hint, never an access, and part of every x86-64.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(at.cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = at;
+/// Asks for the cache line of an address that will be needed soon; any address is allowed.
+#[inline(always)]
+pub(crate) fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint, never an access, and part of every x86-64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 impl RealSimd for f32 {

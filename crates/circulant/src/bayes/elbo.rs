@@ -36,6 +36,14 @@ pub struct Elbo {
     kl_weight: KlWeight,
 }
 
+/// The networks that one step draws, and the KL that belongs to them.
+#[derive(Debug)]
+pub(super) struct Draws<M> {
+    models: Vec<M>,
+    /// Weighted, per example.
+    kl: Tensor<1>,
+}
+
 /// An estimate of the objective.
 #[derive(Debug)]
 pub struct ElboEstimate {
@@ -105,26 +113,41 @@ impl Elbo {
         step: u64,
         log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> ElboEstimate {
-        let share = 1.0 / self.samples as f64;
-        let kl_weight = share * self.kl_weight.at(step) / self.examples as f64;
-        let add = |total: Option<Tensor<1>>, term: Tensor<1>| match total {
-            None => Some(term),
-            Some(total) => Some(total + term),
-        };
-        let (mut data, mut kl) = (None, None);
-        for sample in 0..self.samples {
+        let draws = self.draw(network, seed, step);
+        self.estimate_from(&draws, batch, log_likelihood)
+    }
+
+    /// The first half of [`Self::estimate`], which needs no data.
+    pub(super) fn draw<M: Network>(&self, network: &Bayesian<M>, seed: u64, step: u64) -> Draws<M> {
+        let weight = self.kl_weight.at(step) / (self.samples * self.examples) as f64;
+        let draw = |sample| {
             let noise = Noise::new(seed, Purpose::Training, step, sample);
-            let (model, kl_term) = network.sample_with_kl(noise, kl_weight);
-            // (N/B)/N per example.
-            let term = log_likelihood(&model).mul_scalar(-share / batch as f64);
-            data = add(data, term);
-            kl = add(kl, kl_term);
+            network.sample_with_kl(noise, weight)
+        };
+        let (models, terms): (Vec<_>, Vec<_>) = (0..self.samples).map(draw).unzip();
+        let kl = terms.into_iter().reduce(|total, term| total + term);
+        Draws {
+            models,
+            kl: kl.expect("at least one sample"),
         }
-        let (data, kl) = data.zip(kl).expect("at least one sample");
+    }
+
+    /// The second half of [`Self::estimate`].
+    pub(super) fn estimate_from<M: Network>(
+        &self,
+        draws: &Draws<M>,
+        batch: usize,
+        log_likelihood: impl Fn(&M) -> Tensor<1>,
+    ) -> ElboEstimate {
+        // (N/B)/N per example.
+        let weight = -1.0 / (self.samples * batch) as f64;
+        let terms = draws.models.iter().map(log_likelihood);
+        let sum = terms.reduce(|total, term| total + term);
+        let data = sum.expect("at least one sample").mul_scalar(weight);
         ElboEstimate {
-            loss: data.clone() + kl.clone(),
+            loss: data.clone() + draws.kl.clone(),
             data,
-            kl,
+            kl: draws.kl.clone(),
         }
     }
 }

@@ -9,7 +9,7 @@ use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::Tensor;
 
 use super::data::{BatchOrder, LabelledData};
-use super::elbo::{Elbo, KlWeight};
+use super::elbo::{Draws, Elbo, KlWeight};
 use super::network::Network;
 use super::traversal::Path;
 use super::{BayesError, Bayesian, Classifier};
@@ -237,21 +237,24 @@ impl<M: Network> Svi<M> {
         batch: usize,
         log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> Result<StepReport, BayesError> {
-        let (report, gradients) = self.gradients(batch, log_likelihood)?;
+        let (report, gradients) = self.gradients(&self.draw(), batch, log_likelihood)?;
         self.update(&report, gradients);
         Ok(report)
     }
 
+    /// What the next step draws.
+    fn draw(&self) -> Draws<M> {
+        self.elbo.draw(self.network(), self.config.seed, self.step)
+    }
+
     fn gradients(
         &self,
+        draws: &Draws<M>,
         batch: usize,
         log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> Result<(StepReport, GradientsParams), BayesError> {
-        let (seed, step) = (self.config.seed, self.step);
-        let network = self.network();
-        let estimate = self
-            .elbo
-            .estimate(network, batch, seed, step, log_likelihood);
+        let (network, step) = (self.network(), self.step);
+        let estimate = self.elbo.estimate_from(draws, batch, log_likelihood);
         let number = |tensor: Tensor<1>| tensor.into_scalar::<f64>();
         let report = StepReport {
             step,
@@ -302,15 +305,19 @@ impl<M: Network> Svi<M> {
         let mut order = BatchOrder::new(self.config.seed, data.examples(), self.config.batch)?;
         let mut stop = Stop::Finished;
         let mut batch = data.batch(order.at(self.step));
+        let mut draws = self.draw();
         while self.step < self.config.steps {
             let inputs = Tensor::from_inner(batch.inputs);
-            let (report, gradients) = self.gradients(order.batch(), |model| {
+            let (report, gradients) = self.gradients(&draws, order.batch(), |model| {
                 cross_entropy(model.logits(inputs.clone()), batch.labels.clone()).neg()
             })?;
-            // Neither of them keeps all threads busy.
+            // One thread waits for memory, the other works through many small tensors.
             let next = order.at(self.step + 1);
-            let prefetch = || data.batch(next);
-            batch = rayon::join(prefetch, || self.update(&report, gradients)).0;
+            let update_and_draw = || {
+                self.update(&report, gradients);
+                self.draw()
+            };
+            (batch, draws) = rayon::join(|| data.batch(next), update_and_draw);
             if let Some(plan) = checkpoints
                 && self.step.is_multiple_of(plan.every.max(1))
             {
