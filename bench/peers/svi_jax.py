@@ -26,6 +26,7 @@ from svi_problem import (
     SIDE,
     SITES,
     SPECTRAL_GRIDS,
+    batches,
     initial_parameters,
     noise_shapes,
     prior_variance,
@@ -177,12 +178,11 @@ class Training:
         arrays = inputs, labels.astype(np.int32)
         self.data = [jax.device_put(v, may_alias=True) for v in arrays]
         self.key, self.done = jax.random.key(20), 0
-        batches = len(inputs) // batch
+        rows = jnp.asarray(batches(len(inputs), batch).astype(np.int32))
 
         def steps(state, key, start, end, inputs, labels):
             def one(step, carry):
-                row = step % batches * batch
-                x, y = (lax.dynamic_slice_in_dim(v, row, batch) for v in (inputs, labels))
+                x, y = (v[rows[step % len(rows)]] for v in (inputs, labels))
                 return self.update(carry[0], jax.random.fold_in(key, step), step, x, y)
 
             return lax.fori_loop(start, end, one, (state, jnp.zeros(())))

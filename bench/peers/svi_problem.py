@@ -62,6 +62,12 @@ def data(examples=EXAMPLES):
     return inputs.reshape(examples, PIXELS), labels
 
 
+def batches(examples, batch):
+    """The rows of every minibatch of an epoch, [batches, batch]: shuffled, as training is."""
+    order = np.random.default_rng(1).permutation(examples)
+    return order[: examples // batch * batch].reshape(-1, batch)
+
+
 def prior_variance(height, width):
     """Per coordinate, in their order: S at a real bin, S/2 for Re and Im; S = 1/(1 + rho)."""
     variances = []

@@ -26,6 +26,7 @@ from svi_problem import (
     SIDE,
     SITES,
     SPECTRAL_GRIDS,
+    batches,
     initial_parameters,
     prior_variance,
 )
@@ -268,10 +269,11 @@ class Posterior:
 
 class Training:
     def __init__(self, model, batch, inputs, labels):
-        self.batch, self.batches = batch, len(inputs) // batch
-        self.inputs = torch.from_numpy(inputs).split(batch)
-        used = labels[: self.batches * batch].reshape(self.batches, batch)
-        self.targets = [one_hot(part, torch.float32) for part in used]
+        rows = batches(len(inputs), batch)
+        self.inputs = torch.from_numpy(inputs)
+        self.rows = torch.from_numpy(rows)
+        self.x = torch.empty(batch, inputs.shape[1])
+        self.targets = [one_hot(labels[part], torch.float32) for part in rows]
         self.posterior = Posterior(model, initial_parameters(model), torch.float32)
         self.moments = [torch.zeros_like(self.posterior.parameters.flat) for _ in range(2)]
         self.steps = torch.zeros(())
@@ -282,10 +284,11 @@ class Training:
         posterior, flat = self.posterior, self.posterior.parameters.flat
         mean, square = self.moments
         for _ in range(steps):
-            turn = self.done % self.batches
+            turn = self.done % len(self.rows)
             self.done += 1
+            torch.index_select(self.inputs, 0, self.rows[turn], out=self.x)
             posterior.noise.flat.normal_()
-            loss, _ = posterior.step(self.inputs[turn], self.targets[turn])
+            loss, _ = posterior.step(self.x, self.targets[turn])
             self.steps += 1
             # What torch.optim.Adam(fused=True) calls, without its bookkeeping.
             torch._fused_adam_(

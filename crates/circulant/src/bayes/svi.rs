@@ -8,7 +8,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::Tensor;
 
-use super::data::{BatchOrder, LabelledData};
+use super::data::{Batch, BatchOrder, LabelledData};
 use super::elbo::{Draws, Elbo, KlWeight};
 use super::network::Network;
 use super::traversal::Path;
@@ -304,20 +304,14 @@ impl<M: Network> Svi<M> {
         }
         let mut order = BatchOrder::new(self.config.seed, data.examples(), self.config.batch)?;
         let mut stop = Stop::Finished;
-        let mut batch = data.batch(order.at(self.step));
-        let mut draws = self.draw();
+        let mut ready = Ready {
+            batch: data.batch(order.at(self.step)),
+            draws: self.draw(),
+        };
         while self.step < self.config.steps {
-            let inputs = Tensor::from_inner(batch.inputs);
-            let (report, gradients) = self.gradients(&draws, order.batch(), |model| {
-                cross_entropy(model.logits(inputs.clone()), batch.labels.clone()).neg()
-            })?;
-            // One thread waits for memory, the other works through many small tensors.
-            let next = order.at(self.step + 1);
-            let update_and_draw = || {
-                self.update(&report, gradients);
-                self.draw()
-            };
-            (batch, draws) = rayon::join(|| data.batch(next), update_and_draw);
+            // One entry into the thread pool per step, not one per operation.
+            let (report, next) = rayon::scope(|_| self.fit_step(data, &mut order, ready))?;
+            ready = next;
             if let Some(plan) = checkpoints
                 && self.step.is_multiple_of(plan.every.max(1))
             {
@@ -337,6 +331,37 @@ impl<M: Network> Svi<M> {
         }
         Ok(stop)
     }
+
+    /// One step, and what the next one starts from.
+    fn fit_step<const D: usize>(
+        &mut self,
+        data: &LabelledData<D>,
+        order: &mut BatchOrder,
+        Ready { batch, draws }: Ready<M, D>,
+    ) -> Result<(StepReport, Ready<M, D>), BayesError>
+    where
+        M: Classifier<D>,
+    {
+        let inputs = Tensor::from_inner(batch.inputs);
+        let (report, gradients) = self.gradients(&draws, order.batch(), |model| {
+            cross_entropy(model.logits(inputs.clone()), batch.labels.clone()).neg()
+        })?;
+        drop(draws);
+        // One thread waits for memory, the other works through many small tensors.
+        let next = order.at(self.step + 1);
+        let update_and_draw = || {
+            self.update(&report, gradients);
+            self.draw()
+        };
+        let (batch, draws) = rayon::join(|| data.batch(next), update_and_draw);
+        Ok((report, Ready { batch, draws }))
+    }
+}
+
+/// What a step starts from.
+struct Ready<M, const D: usize> {
+    batch: Batch<D>,
+    draws: Draws<M>,
 }
 
 /// Finds a parameter, or failing that a gradient, that is not finite.
