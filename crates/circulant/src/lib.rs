@@ -27,6 +27,7 @@
 pub mod bayes;
 mod error;
 pub mod functions;
+pub mod geometry;
 pub mod models;
 pub mod nn;
 pub mod ops;

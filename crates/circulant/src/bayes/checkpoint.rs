@@ -73,7 +73,7 @@ fn checksum<'a>(tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
 }
 
 /// What must agree between a checkpoint and the run that resumes from it.
-fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, String); 6] {
+fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, String); 7] {
     [
         ("format", FORMAT.to_owned()),
         ("model", svi.network().identity()),
@@ -81,6 +81,10 @@ fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, 
         ("batch", svi.config.batch.to_string()),
         ("examples", svi.examples().to_string()),
         ("data", format!("{data_fingerprint:016x}")),
+        (
+            "projection",
+            if svi.has_projection() { "yes" } else { "no" }.to_owned(),
+        ),
     ]
 }
 

@@ -22,6 +22,7 @@ mod data;
 mod elbo;
 mod error;
 mod gaussian;
+mod means;
 mod network;
 mod noise;
 mod posterior;
@@ -47,4 +48,4 @@ pub use self::prior::{
     Frequency, Matern, Slope, SpectralPrior, SquaredExponential, StationarySpectrum, Table,
 };
 pub use self::site::{PosteriorKind, Prior, Site};
-pub use self::svi::{CheckpointPlan, StepReport, Stop, Svi, SviConfig};
+pub use self::svi::{CheckpointPlan, Projection, StepReport, Stop, Svi, SviConfig};

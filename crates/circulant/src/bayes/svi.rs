@@ -1,5 +1,6 @@
 //! Stochastic variational inference: gradient steps on the negative ELBO (algorithm 2 of the paper).
 
+use std::error::Error;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -104,6 +105,9 @@ impl Watch {
     }
 }
 
+/// What is done to the network after every step.
+pub type Projection<M> = Box<dyn Fn(M) -> Result<M, Box<dyn Error + Send + Sync>> + Send>;
+
 /// A training run.
 ///
 /// ```
@@ -129,6 +133,7 @@ pub struct Svi<M> {
     pub(super) optimizer: ModuleOptimizer,
     pub(super) config: SviConfig,
     elbo: Elbo,
+    projection: Option<Projection<M>>,
     pub(super) step: u64,
     pub(super) watch: Watch,
 }
@@ -189,9 +194,56 @@ impl<M: Network> Svi<M> {
             optimizer,
             config,
             elbo,
+            projection: None,
             step: 0,
             watch: Watch::START,
         })
+    }
+
+    /// Keeps the network in a set of allowed ones: `projection` is applied to the network at the posterior means now and after every
+    /// step, and must be a function of its argument alone, so that a resumed run does the same.
+    ///
+    /// What is projected are the posterior *means*, and the parameters without a posterior. For a point estimate that is the
+    /// network itself. Samples of a posterior with a spread may lie outside the set.
+    ///
+    /// ```
+    /// use circulant::bayes::{BayesianConfig, Svi, SviConfig};
+    /// use circulant::geometry::{Lipschitz, NormControl};
+    /// use circulant::models::{FeatureHead, FeatureHeadConfig};
+    ///
+    /// let device = circulant::cpu().autodiff();
+    /// let head = FeatureHeadConfig::new().with_features(16).with_classes(3).init(&device);
+    /// let network = BayesianConfig::new().into_point_estimate().init(head)?;
+    /// let svi = Svi::new(network, SviConfig::new(), 100)?.with_projection(|mut head: FeatureHead| {
+    ///     head.clip_norm(1.0)?;
+    ///     Ok(head)
+    /// })?;
+    /// assert!(svi.network().mean().network_bound()?.upper().get() <= 1.0 + 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_projection(
+        mut self,
+        projection: impl Fn(M) -> Result<M, Box<dyn Error + Send + Sync>> + Send + 'static,
+    ) -> Result<Self, BayesError> {
+        self.projection = Some(Box::new(projection));
+        self.project()?;
+        Ok(self)
+    }
+
+    pub(super) fn has_projection(&self) -> bool {
+        self.projection.is_some()
+    }
+
+    fn project(&mut self) -> Result<(), BayesError> {
+        let Some(projection) = &self.projection else {
+            return Ok(());
+        };
+        let step = self.step;
+        // A clone: after an error the network must still be there.
+        let projected = self.network().clone().map_mean(projection);
+        let projected = projected.map_err(|source| BayesError::Projection { step, source })?;
+        self.network = Some(projected);
+        Ok(())
     }
 
     /// The posterior as it is.
@@ -231,14 +283,14 @@ impl<M: Network> Svi<M> {
     /// One gradient step on a batch of `batch` examples; `log_likelihood` gives the sum of `log p(y|x, theta)` over
     /// the batch, `[1]`, for a network of drawn parameters. Any likelihood will do.
     ///
-    /// A loss that is not finite is an error and changes nothing.
+    /// A loss that is not finite is an error and changes nothing. A projection that fails is an error too; the step itself is done by then.
     pub fn step(
         &mut self,
         batch: usize,
         log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> Result<StepReport, BayesError> {
         let (report, gradients) = self.gradients(batch, log_likelihood)?;
-        self.update(&report, gradients);
+        self.update(&report, gradients)?;
         Ok(report)
     }
 
@@ -266,12 +318,17 @@ impl<M: Network> Svi<M> {
         Ok((report, gradients))
     }
 
-    fn update(&mut self, report: &StepReport, gradients: GradientsParams) {
+    fn update(
+        &mut self,
+        report: &StepReport,
+        gradients: GradientsParams,
+    ) -> Result<(), BayesError> {
         let network = self.network.take().expect("put back below");
         let rate = self.config.learning_rate;
         self.network = Some(self.optimizer.step(rate, network, gradients));
         self.step += 1;
         self.watch.see(report.step, report.loss);
+        self.project()
     }
 
     fn has_converged(&self) -> bool {
@@ -310,7 +367,9 @@ impl<M: Network> Svi<M> {
             // Neither of them keeps all threads busy.
             let next = order.at(self.step + 1);
             let prefetch = || data.batch(next);
-            batch = rayon::join(prefetch, || self.update(&report, gradients)).0;
+            let (next, updated) = rayon::join(prefetch, || self.update(&report, gradients));
+            updated?;
+            batch = next;
             if let Some(plan) = checkpoints
                 && self.step.is_multiple_of(plan.every.max(1))
             {

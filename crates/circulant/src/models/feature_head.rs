@@ -12,6 +12,7 @@ use circulant_kernels::Activation;
 
 use super::initial::{Seeds, linear};
 use crate::LayerError;
+use crate::bayes::Classifier;
 use crate::functions;
 use crate::nn::{SpectralCirculant1d, SpectralCirculant1dConfig};
 
@@ -105,5 +106,11 @@ impl FeatureHead {
             FeatureLayer::Spectral(layer) => layer.forward_tanh(features),
         };
         functions::linear(&self.output, hidden, Activation::Identity)
+    }
+}
+
+impl Classifier<2> for FeatureHead {
+    fn logits(&self, features: Tensor<2>) -> Tensor<2> {
+        self.forward(features)
     }
 }

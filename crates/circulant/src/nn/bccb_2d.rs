@@ -134,6 +134,10 @@ impl Bccb2d {
         move |input| bccb_2d_filters(input, coordinates.clone(), bias.clone(), &operator)
     }
 
+    pub(crate) fn operator(&self) -> &crate::ops::Operator {
+        self.map.operator()
+    }
+
     /// The number of channels, `[C_in, C_out]`.
     pub fn channels(&self) -> [usize; 2] {
         self.map.channels()

@@ -131,6 +131,10 @@ impl Circulant1d {
         move |input| map.apply_members(input, coordinates.clone(), bias.clone(), activation)
     }
 
+    pub(crate) fn operator(&self) -> &crate::ops::Operator {
+        self.map.operator()
+    }
+
     /// The size of the input.
     pub fn d_in(&self) -> usize {
         self.map.d_in

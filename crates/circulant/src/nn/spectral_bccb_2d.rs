@@ -167,6 +167,10 @@ impl SpectralBccb2d {
         self.map.operator().layout().clone()
     }
 
+    pub(crate) fn operator(&self) -> &crate::ops::Operator {
+        self.map.operator()
+    }
+
     /// The number of channels, `[C_in, C_out]`.
     pub fn channels(&self) -> [usize; 2] {
         self.map.channels()

@@ -159,6 +159,10 @@ impl SpectralCirculant1d {
         self.map.operator().layout().clone()
     }
 
+    pub(crate) fn operator(&self) -> &crate::ops::Operator {
+        self.map.operator()
+    }
+
     /// The size of the input.
     pub fn d_in(&self) -> usize {
         self.map.d_in

@@ -1,0 +1,525 @@
+//! Certificates in f32: rounding errors stay within their bound, and nothing inside a radius changes a decision.
+
+mod common;
+
+use burn::module::{Module, ModuleMapper, Param};
+use burn::nn::{Linear, LinearConfig};
+use burn::tensor::{Device, FloatDType, Tensor, TensorData};
+use circulant::bayes::Classifier;
+use circulant::functions;
+use circulant::geometry::{
+    Activation, Certificate, CertificateConfig, Certificates, GeometryError, Lipschitz,
+    NetworkBound, Target, UpperBound,
+};
+use circulant::models::{FeatureHead, FeatureHeadConfig, HiddenKind, MnistModelConfig};
+use circulant::nn::{
+    Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, SpectralBccb2d, SpectralBccb2dConfig,
+};
+use common::{host, numbers, random};
+
+/// Every floating-point parameter as f64.
+struct ToDouble;
+
+impl ModuleMapper for ToDouble {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| tensor.cast(FloatDType::F64))
+    }
+}
+
+/// All maps of the description in one network of 12 features and 4 classes.
+#[derive(Module, Debug)]
+struct Mixed {
+    first: Circulant1d,
+    second: Linear,
+    third: Linear,
+    output: Linear,
+}
+
+impl Mixed {
+    fn new(device: &Device) -> Self {
+        let linear = |inputs, outputs, seed| {
+            let mut layer = LinearConfig::new(inputs, outputs).init(device);
+            layer.weight = Param::from_tensor(random(seed, [inputs, outputs], device) * 0.5);
+            layer.bias = Some(Param::from_tensor(random(seed + 1, [outputs], device)));
+            layer
+        };
+        Self {
+            first: Circulant1dConfig::new(12).with_seed(1).init(device),
+            second: linear(12, 6, 2),
+            third: linear(12, 6, 4),
+            output: linear(12, 4, 6),
+        }
+    }
+}
+
+impl Classifier<2> for Mixed {
+    fn logits(&self, x: Tensor<2>) -> Tensor<2> {
+        use burn::tensor::activation::{gelu, sigmoid, silu};
+        let x = x.clone() + functions::tanh(self.first.forward(x));
+        let branches = vec![gelu(self.second.forward(x.clone())), silu(self.third.forward(x))];
+        let joined = sigmoid(Tensor::cat(branches, 1));
+        self.output.forward(joined)
+    }
+}
+
+impl Lipschitz for Mixed {
+    fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
+        let branch = |name, layer, activation| {
+            Ok::<_, GeometryError>(NetworkBound::sequence([
+                NetworkBound::layer(name, layer)?,
+                NetworkBound::activation(activation),
+            ]))
+        };
+        Ok(NetworkBound::sequence([
+            NetworkBound::residual(NetworkBound::sequence([
+                NetworkBound::layer("first", &self.first)?,
+                NetworkBound::activation(Activation::Tanh),
+            ])),
+            NetworkBound::concatenation([
+                branch("second", &self.second, Activation::Gelu)?,
+                branch("third", &self.third, Activation::Silu)?,
+            ]),
+            NetworkBound::activation(Activation::Sigmoid),
+            NetworkBound::layer("output", &self.output)?,
+        ]))
+    }
+}
+
+/// Two image layers with several channels.
+#[derive(Module, Debug)]
+struct Images {
+    spectral: SpectralBccb2d,
+    spatial: Bccb2d,
+    output: Linear,
+}
+
+impl Images {
+    fn new([height, width]: [usize; 2], device: &Device) -> Self {
+        let features = 2 * height * width;
+        Self {
+            spectral: SpectralBccb2dConfig::new([2, 5], [height, width]).init(device),
+            spatial: Bccb2dConfig::new([5, 2], [height, width]).init(device),
+            output: LinearConfig::new(features, 3).with_bias(false).init(device),
+        }
+    }
+}
+
+impl Classifier<4> for Images {
+    fn logits(&self, x: Tensor<4>) -> Tensor<2> {
+        let x = self.spatial.forward_tanh(self.spectral.forward(x));
+        self.output.forward(x.flatten(1, 3))
+    }
+}
+
+impl Lipschitz for Images {
+    fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
+        Ok(NetworkBound::sequence([
+            NetworkBound::layer("spectral", &self.spectral)?,
+            NetworkBound::layer("spatial", &self.spatial)?,
+            NetworkBound::activation(Activation::Tanh),
+            NetworkBound::layer("output", &self.output)?,
+        ]))
+    }
+}
+
+fn norm(row: &[f64]) -> f64 {
+    row.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+/// The largest rounding error of any row, over its bound.
+fn rounding_share<const D: usize, M: Classifier<D> + Lipschitz>(model: &M, x: Tensor<D>) -> f64 {
+    let rows = x.dims()[0];
+    let values = host(x.clone());
+    let largest = values.chunks_exact(values.len() / rows).map(norm).fold(0.0, f64::max);
+    let bound = model.network_bound().expect("bounded");
+    let allowed = bound.rounding_error(UpperBound::new(largest * (1.0 + 1e-12)));
+    let allowed = allowed.expect("known").get();
+    let double = model.clone().map(&mut ToDouble);
+    let exact = host(double.logits(x.clone().cast(FloatDType::F64)));
+    let computed = host(model.logits(x));
+    let classes = exact.len() / rows;
+    let differences: Vec<f64> = exact.iter().zip(&computed).map(|(a, b)| a - b).collect();
+    let worst = differences.chunks_exact(classes).map(norm).fold(0.0, f64::max);
+    assert!(worst <= allowed, "{worst} > {allowed}");
+    worst / allowed
+}
+
+/// Batches of one row, of few, of many, with rows of very different sizes.
+fn batches<const D: usize>(seed: u64, shape: [usize; D], device: &Device) -> Vec<Tensor<D>> {
+    let mut batches = Vec::new();
+    for (rows, scale) in [(1, 1.0), (3, 100.0), (40, 1e-3), (33, 1.0)] {
+        let mut shape = shape;
+        shape[0] = rows;
+        batches.push(random(seed + rows as u64, shape, device) * scale);
+        let row: usize = shape[1..].iter().product();
+        let mut values = numbers(seed, rows * row);
+        for (index, value) in values.iter_mut().enumerate() {
+            *value *= 10.0_f64.powi((index / row % 5) as i32 - 2);
+        }
+        batches.push(Tensor::from_data(TensorData::new(values, shape), device));
+        batches.push(Tensor::ones(shape, device));
+    }
+    batches
+}
+
+#[test]
+fn rounding_errors_stay_within_their_bound() {
+    let device = circulant::cpu();
+    let mut shares = Vec::new();
+    for kind in [
+        HiddenKind::SpectralCirculant,
+        HiddenKind::SpectralBccb,
+        HiddenKind::SpatialCirculant,
+        HiddenKind::SpatialBccb,
+        HiddenKind::Convolution,
+        HiddenKind::Dense,
+    ] {
+        let model = MnistModelConfig::new(kind).with_seed(3).init(&device);
+        let mut share = 0.0_f64;
+        for x in batches(1, [0, 1, 28, 28], &device) {
+            share = share.max(rounding_share(&model, x));
+        }
+        shares.push((format!("{kind:?}"), share));
+    }
+    // Even, odd, prime, prime with Rader's and with Bluestein's algorithm, powers of two, one.
+    for features in [1, 2, 9, 13, 37, 47, 64, 97, 250, 1024] {
+        let config = FeatureHeadConfig::new().with_features(features).with_classes(5);
+        let model = config.init(&device);
+        let mut share = 0.0_f64;
+        for x in batches(2, [0, features], &device) {
+            share = share.max(rounding_share(&model, x));
+        }
+        shares.push((format!("head {features}"), share));
+    }
+    for grid in [[4, 6], [7, 5], [1, 17], [19, 3]] {
+        let model = Images::new(grid, &device);
+        let mut share = 0.0_f64;
+        for x in batches(3, [0, 2, grid[0], grid[1]], &device) {
+            share = share.max(rounding_share(&model, x));
+        }
+        shares.push((format!("images {grid:?}"), share));
+    }
+    let mixed = Mixed::new(&device);
+    for x in batches(4, [0, 12], &device) {
+        shares.push(("mixed".to_owned(), rounding_share(&mixed, x)));
+    }
+    for (name, share) in shares {
+        println!("{name}: the largest error is {share:.1e} of its bound");
+    }
+}
+
+/// `x + perturbation` in f32, kept within `radius` of `x` in exact arithmetic.
+fn perturbed(x: &[f64], direction: &[f64], radius: f64) -> Vec<f64> {
+    let length = norm(direction);
+    let mut scale = if length > 0.0 { radius / length } else { 0.0 };
+    loop {
+        let moved: Vec<f64> = x
+            .iter()
+            .zip(direction)
+            .map(|(x, d)| f64::from((x + scale * d) as f32))
+            .collect();
+        let distance: Vec<f64> = moved.iter().zip(x).map(|(a, b)| a - b).collect();
+        // The f64 norm itself is off by a few units.
+        if norm(&distance) <= radius * (1.0 - 1e-14) {
+            return moved;
+        }
+        if scale < 1e-12 * radius {
+            return x.to_vec();
+        }
+        scale *= if norm(&distance) < 1.001 * radius { 0.999 } else { 0.5 };
+    }
+}
+
+/// Counts inputs inside the radii whose class differs from the certified one, over `trials` inputs per certificate.
+struct Attack<'a, M> {
+    model: &'a M,
+    device: Device,
+    features: usize,
+    trials: usize,
+    tried: usize,
+}
+
+impl<M: Classifier<2>> Attack<'_, M> {
+    fn predict(&mut self, rows: Vec<f64>) -> Vec<usize> {
+        let count = rows.len() / self.features;
+        self.tried += count;
+        let x = Tensor::from_data(TensorData::new(rows, [count, self.features]), &self.device);
+        let logits = host(self.model.logits(x));
+        let classes = logits.len() / count;
+        let best = |row: &[f64]| {
+            (1..classes).fold(0, |best, k| if row[k] > row[best] { k } else { best })
+        };
+        logits.chunks_exact(classes).map(best).collect()
+    }
+
+    /// The gradient of the margin at every row, for the loss `sum(f_k - f_y)`.
+    fn ascent(&self, rows: &[f64], class: usize, other: usize) -> Vec<f64> {
+        let device = self.device.clone().autodiff();
+        let count = rows.len() / self.features;
+        let data = TensorData::new(rows.to_vec(), [count, self.features]);
+        let x = Tensor::<2>::from_data(data, &device).require_grad();
+        let logits = self.model.clone().train_on(&device).logits(x.clone());
+        let loss = (logits.clone().narrow(1, other, 1) - logits.narrow(1, class, 1)).sum();
+        host(x.grad(&loss.backward()).expect("tracked"))
+    }
+
+    /// Random directions, then projected gradient steps from some of them.
+    fn run(&mut self, x: &[f64], certificate: &Certificate, classes: usize, seed: u64) {
+        if !certificate.is_certified() {
+            return;
+        }
+        let radius = certificate.best().get();
+        let directions = numbers(seed, self.trials * self.features);
+        let mut rows: Vec<f64> = directions
+            .chunks_exact(self.features)
+            .flat_map(|direction| perturbed(x, direction, radius))
+            .collect();
+        let mut flips = self.count_flips(rows.clone(), certificate.class);
+        rows.truncate(4 * self.features);
+        for other in (0..classes).filter(|&other| other != certificate.class) {
+            let mut at = rows.clone();
+            for _ in 0..5 {
+                let gradient = self.ascent(&at, certificate.class, other);
+                at = at
+                    .chunks_exact(self.features)
+                    .zip(gradient.chunks_exact(self.features))
+                    .flat_map(|(row, gradient)| {
+                        let step = radius / norm(gradient).max(1e-30);
+                        let direction: Vec<f64> = (row.iter().zip(gradient).zip(x))
+                            .map(|((row, g), x)| row + step * g - x)
+                            .collect();
+                        perturbed(x, &direction, radius)
+                    })
+                    .collect();
+                flips += self.count_flips(at.clone(), certificate.class);
+            }
+        }
+        assert_eq!(flips, 0, "radius {radius}, {certificate:?}");
+    }
+
+    fn count_flips(&mut self, rows: Vec<f64>, class: usize) -> usize {
+        let predicted = self.predict(rows);
+        predicted.iter().filter(|&&found| found != class).count()
+    }
+}
+
+/// A model on the autodiff device.
+trait TrainOn {
+    fn train_on(self, device: &Device) -> Self;
+}
+
+impl<M: Module> TrainOn for M {
+    fn train_on(self, device: &Device) -> Self {
+        self.to_device(device)
+    }
+}
+
+fn certify<M: Classifier<2> + Lipschitz>(model: &M, rows: &[f64], features: usize) -> Certificates {
+    let count = rows.len() / features;
+    let data = TensorData::new(rows.to_vec(), [count, features]);
+    let x = Tensor::from_data(data, &circulant::cpu());
+    CertificateConfig::new().certify(model, x, Target::Predicted).expect("certifies")
+}
+
+/// f32 numbers as f64.
+fn single(values: Vec<f64>) -> Vec<f64> {
+    values.into_iter().map(|x| f64::from(x as f32)).collect()
+}
+
+/// Inputs whose margin is of the order of the rounding error: between two inputs of different classes, by bisection.
+fn inputs_on_the_edge<M: Classifier<2> + Lipschitz>(model: &M, features: usize) -> Vec<f64> {
+    let seeds = single(numbers(99, 40 * features));
+    let classes: Vec<usize> = certify(model, &seeds, features).inputs.iter().map(|c| c.class).collect();
+    let mut edge = Vec::new();
+    for i in 1..40 {
+        let (a, b) = (&seeds[..features], &seeds[i * features..][..features]);
+        if classes[0] == classes[i] {
+            continue;
+        }
+        let (mut low, mut high) = (0.0, 1.0);
+        let between = |t: f64| single(a.iter().zip(b).map(|(a, b)| a + t * (b - a)).collect());
+        for step in 0..40 {
+            let middle = (low + high) / 2.0;
+            let found = certify(model, &between(middle), features).inputs[0].class;
+            if found == classes[0] { low = middle } else { high = middle }
+            // The last steps differ by less than rounding; those before by some of it.
+            if step > 10 {
+                edge.extend(between(low));
+                edge.extend(between(high));
+            }
+        }
+    }
+    edge
+}
+
+#[test]
+fn no_attack_inside_a_radius_succeeds() {
+    let device = circulant::cpu();
+    let features = 12;
+    let spectral = FeatureHeadConfig::new().with_features(features).with_classes(4).with_seed(5);
+    let dense = spectral.clone().with_dense(Some(7));
+    let mut tried = 0;
+    for (model, trials) in [(spectral.init(&device), 700), (dense.init(&device), 300)] {
+        let mut attack = Attack { model: &model, device: device.clone(), features, trials, tried: 0 };
+        let rows = single(numbers(17, 60 * features));
+        let certificates = certify(&model, &rows, features);
+        let certified = certificates.inputs.iter().filter(|c| c.best().get() > 1e-3).count();
+        assert!(certified > 30, "only {certified} certificates");
+        for (index, certificate) in certificates.inputs.iter().enumerate() {
+            attack.run(&rows[index * features..][..features], certificate, 4, index as u64 + 1);
+        }
+        let edge = inputs_on_the_edge(&model, features);
+        let certificates = certify(&model, &edge, features);
+        let slack = 8.0_f64.sqrt() * certificates.rounding.get();
+        let near = certificates.inputs.iter().filter(|c| c.margin < 4.0 * slack).count();
+        assert!(near > 50, "{near} inputs at the edge of rounding");
+        assert!(certificates.inputs.iter().any(|c| !c.is_certified()));
+        assert!(certificates.inputs.iter().any(|c| c.is_certified() && c.margin < 4.0 * slack));
+        attack.trials = 40;
+        for (index, certificate) in certificates.inputs.iter().enumerate() {
+            let x = &edge[index * features..][..features];
+            attack.run(x, certificate, 4, index as u64 + 1000);
+            if certificate.is_certified() {
+                // Alone, and beside the largest neighbours that the promise allows.
+                let norm = certificates.input_norm.get() * (1.0 - 1e-6);
+                let large = norm / (features as f64).sqrt();
+                for neighbours in [0, 1, 2, 7, 30] {
+                    let mut batch = x.to_vec();
+                    batch.extend(single(vec![large; neighbours * features]));
+                    assert_eq!(attack.predict(batch)[0], certificate.class);
+                }
+            }
+        }
+        tried += attack.tried;
+    }
+    println!("{tried} inputs inside certified radii");
+    assert!(tried >= 100_000, "{tried}");
+}
+
+#[test]
+fn the_pairwise_radius_of_a_linear_network_is_tight() {
+    #[derive(Module, Debug)]
+    struct Plain {
+        output: Linear,
+    }
+    impl Classifier<2> for Plain {
+        fn logits(&self, x: Tensor<2>) -> Tensor<2> {
+            self.output.forward(x)
+        }
+    }
+    impl Lipschitz for Plain {
+        fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
+            NetworkBound::layer("output", &self.output)
+        }
+    }
+    let device = circulant::cpu();
+    let model = Plain { output: LinearConfig::new(6, 3).init(&device) };
+    let weight = host(model.output.weight.val());
+    let rows = single(numbers(4, 50 * 6));
+    let certificates = certify(&model, &rows, 6);
+    for (x, certificate) in rows.chunks_exact(6).zip(&certificates.inputs) {
+        let radius = certificate.last_layer.expect("dense").get();
+        assert!(certificate.paper.get() <= certificate.sqrt_two.get());
+        assert!(certificate.sqrt_two.get() <= radius * (1.0 + 1e-9));
+        let flips = |reach: f64| {
+            (0..3).filter(|&k| k != certificate.class).any(|k| {
+                let direction: Vec<f64> =
+                    weight.chunks_exact(3).map(|row| row[k] - row[certificate.class]).collect();
+                let moved = perturbed(x, &direction, reach);
+                certify(&model, &moved, 6).inputs[0].predicted != certificate.class
+            })
+        };
+        assert!(!flips(radius));
+        assert!(flips(radius * 1.001 + 1e-4), "{certificate:?}");
+    }
+}
+
+#[test]
+fn true_and_predicted_classes() {
+    let device = circulant::cpu();
+    let model: FeatureHead = FeatureHeadConfig::new().with_features(8).with_classes(3).init(&device);
+    let x = || random::<2>(3, [5, 8], &device);
+    let config = CertificateConfig::new();
+    let predicted = config.certify(&model, x(), Target::Predicted).unwrap();
+    let classes: Vec<usize> = predicted.inputs.iter().map(|c| c.predicted).collect();
+    let right = config.certify(&model, x(), Target::True(&classes)).unwrap();
+    assert_eq!(predicted.inputs, right.inputs);
+    let others: Vec<usize> = classes.iter().map(|class| (class + 1) % 3).collect();
+    let wrong = config.certify(&model, x(), Target::True(&others)).unwrap();
+    for certificate in &wrong.inputs {
+        assert!(certificate.margin <= 0.0 && !certificate.is_certified());
+        assert_eq!(certificate.best().get(), 0.0);
+        assert_eq!(certificate.paper.get(), 0.0);
+    }
+}
+
+#[test]
+fn wrong_arguments_are_errors_that_say_what_to_do() {
+    let device = circulant::cpu();
+    let model: FeatureHead = FeatureHeadConfig::new().with_features(4).with_classes(3).init(&device);
+    let x = || Tensor::<2>::ones([2, 4], &device);
+    let config = CertificateConfig::new();
+    let message = |result: Result<Certificates, GeometryError>| result.unwrap_err().to_string();
+    let error = message(config.certify(&model, x(), Target::True(&[0, 3])));
+    assert!(error.contains("label 3 of input 1") && error.contains("0..3"), "{error}");
+    let error = message(config.certify(&model, x(), Target::True(&[0])));
+    assert!(error.contains("one per input, 2") && error.contains("got 1"), "{error}");
+    let nan = Tensor::<2>::from_data([[0.0, 1.0, 2.0, 3.0], [0.0, f32::NAN, 0.0, 0.0]], &device);
+    let error = message(config.certify(&model, nan, Target::Predicted));
+    assert!(error.contains("number 1 of input 1") && error.contains("clean"), "{error}");
+    let error = message(config.certify(&model, Tensor::empty([0, 4], &device), Target::Predicted));
+    assert!(error.contains("at least one input"), "{error}");
+    for bad in [0.0, -1.0, f64::NAN] {
+        let config = CertificateConfig::new().with_input_norm(Some(bad));
+        let error = message(config.certify(&model, x(), Target::Predicted));
+        assert!(error.contains("positive and finite"), "{error}");
+    }
+    let small = CertificateConfig::new().with_input_norm(Some(1.0));
+    let error = message(small.certify(&model, x(), Target::Predicted));
+    assert!(error.contains("larger input norm"), "{error}");
+    let mut broken = model.clone();
+    broken.output.weight = Param::from_tensor(Tensor::full([4, 3], f32::NAN, &device));
+    let error = message(config.certify(&broken, x(), Target::Predicted));
+    assert!(error.starts_with("output: a parameter is NaN"), "{error}");
+}
+
+#[test]
+fn attention_has_no_certificate() {
+    use circulant::models::VisionTransformerConfig;
+    let config = VisionTransformerConfig::new().with_depth(1);
+    let error = config.init(&circulant::cpu()).network_bound().unwrap_err();
+    assert!(matches!(&error, GeometryError::NoBound { layer, .. } if layer == "blocks.0.attention"));
+    assert!(error.to_string().contains("norms of its projections"), "{error}");
+}
+
+#[test]
+fn inputs_that_could_overflow_are_not_certified() {
+    let device = circulant::cpu();
+    let model: FeatureHead = FeatureHeadConfig::new().with_features(4).with_classes(3).init(&device);
+    let x = Tensor::<2>::ones([1, 4], &device);
+    let config = CertificateConfig::new().with_input_norm(Some(1e38));
+    let certificates = config.certify(&model, x, Target::Predicted).unwrap();
+    assert!(!certificates.rounding.is_finite());
+    assert!(!certificates.inputs[0].is_certified());
+    assert_eq!(certificates.inputs[0].best().get(), 0.0);
+}
+
+/// The figures of the MNIST models: `cargo test -p circulant --test geometry mnist -- --nocapture`.
+#[test]
+fn the_slack_of_the_mnist_models_is_small() {
+    let device = circulant::cpu();
+    for kind in [HiddenKind::SpectralCirculant, HiddenKind::SpectralBccb, HiddenKind::SpatialCirculant, HiddenKind::Dense] {
+        let model = MnistModelConfig::new(kind).init(&device);
+        // As bright as an MNIST image: norm 9 or so.
+        let x = random::<4>(8, [16, 1, 28, 28], &device).abs() * 0.56;
+        let certificates = CertificateConfig::new().certify(&model, x, Target::Predicted).unwrap();
+        let margins: f64 = certificates.inputs.iter().map(|c| c.margin).sum::<f64>() / 16.0;
+        let slack = 8.0_f64.sqrt() * certificates.rounding.get();
+        println!(
+            "{kind:?}: L <= {:.3}, norm <= {:.2}, slack {slack:.1e}, mean margin {margins:.3}",
+            certificates.network.upper().get(),
+            certificates.input_norm.get(),
+        );
+        assert!(slack < 0.05, "{kind:?}: {slack}");
+    }
+}
