@@ -485,8 +485,8 @@ fn wrong_arguments_are_errors_that_say_what_to_do() {
 
 #[test]
 fn attention_has_no_certificate() {
-    use circulant::models::VisionTransformerConfig;
-    let config = VisionTransformerConfig::new().with_depth(1);
+    use circulant::models::{ProjectionKind, VisionTransformerConfig};
+    let config = VisionTransformerConfig::new(8, 4, 10, ProjectionKind::Spectral).with_depth(1);
     let error = config.init(&circulant::cpu()).network_bound().unwrap_err();
     assert!(matches!(&error, GeometryError::NoBound { layer, .. } if layer == "blocks.0.attention"));
     assert!(error.to_string().contains("norms of its projections"), "{error}");

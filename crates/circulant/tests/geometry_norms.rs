@@ -7,7 +7,8 @@ use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::{Tensor, TensorData};
 use circulant::geometry::{
-    GeometryError, NormBounds, NormControl, OperatorNorm, SameConvolution, clip_convolution,
+    Activation, GeometryError, NetworkBound, NormBounds, NormControl, OperatorNorm,
+    SameConvolution, clip_convolution,
 };
 use circulant::nn::{
     Bccb2dConfig, BiasKind, Circulant1dConfig, SpectralBccb2dConfig, SpectralCirculant1dConfig,
@@ -219,6 +220,68 @@ fn a_limit_must_be_positive() {
         assert!(error.to_string().contains("positive and finite"), "{error}");
         assert!(linear(2, 2, 1).clip_norm(limit).is_err());
     }
+}
+
+/// The largest `norm(f(x) - f(y))/norm(x - y)` over `pairs` pairs, some near and some far.
+fn steepest(pairs: usize, inputs: usize, f: impl Fn(Tensor<2>) -> Tensor<2>) -> f64 {
+    let batch = 50_000;
+    let mut worst = 0.0_f64;
+    for round in 0..pairs / batch {
+        let x = random::<2>(2 * round as u64 + 1, [batch, inputs], &double()) * 2.0;
+        let distance = 10.0_f64.powi(-((round % 4) as i32));
+        let step = random::<2>(2 * round as u64 + 2, [batch, inputs], &double()) * distance;
+        let difference = f(x.clone() + step.clone()) - f(x.clone());
+        let length = |t: Tensor<2>| host(t.square().sum_dim(1));
+        // The step that f64 has really made.
+        let step = (x.clone() + step) - x;
+        for (above, below) in length(difference).into_iter().zip(length(step)) {
+            worst = worst.max((above / below).sqrt());
+        }
+    }
+    worst
+}
+
+#[test]
+fn no_pair_of_a_million_exceeds_the_bound() {
+    let device = double();
+    let (d, pairs) = (8, 350_000);
+    let circulant = SpectralCirculant1dConfig::new(d).with_seed(9).init(&device);
+    let (dense, read_out) = (linear(d, 6, 3), linear(d, 3, 4));
+    let (one, other) = (linear(d, 2, 5), linear(d, 4, 6));
+    let layer = |layer: &Linear| NetworkBound::layer("dense", layer).unwrap();
+    let circular = || NetworkBound::layer("circulant", &circulant).unwrap();
+    let activation = NetworkBound::activation;
+    let deep = NetworkBound::sequence([
+        NetworkBound::residual(NetworkBound::sequence([circular(), activation(Activation::Gelu)])),
+        layer(&read_out),
+    ]);
+    let branches = NetworkBound::sequence([
+        NetworkBound::concatenation([layer(&one), layer(&other)]),
+        activation(Activation::Silu),
+    ]);
+    let sums = NetworkBound::sum([
+        NetworkBound::sequence([layer(&dense), activation(Activation::Relu)]),
+        NetworkBound::sequence([layer(&dense), activation(Activation::Sigmoid)]),
+    ]);
+    let check = |bound: NetworkBound, measured: f64, least: f64| {
+        let upper = bound.upper().get();
+        println!("measured {measured:.4}, bound {upper:.4}");
+        // The measured quotient has a few roundings of its own.
+        assert!(measured <= upper * (1.0 + 1e-9), "{measured} {upper}");
+        assert!(measured >= least * upper, "{measured} is far from {upper}");
+    };
+    use burn::tensor::activation::{gelu, relu, sigmoid, silu};
+    let steep = steepest(pairs, d, |x| read_out.forward(x.clone() + gelu(circulant.forward(x))));
+    check(deep, steep, 0.2);
+    let steep = steepest(pairs, d, |x| {
+        silu(Tensor::cat(vec![one.forward(x.clone()), other.forward(x)], 1))
+    });
+    check(branches, steep, 0.3);
+    let steep = steepest(pairs, d, |x| {
+        let y = dense.forward(x);
+        relu(y.clone()) + sigmoid(y)
+    });
+    check(sums, steep, 0.3);
 }
 
 #[test]
