@@ -64,6 +64,12 @@ pub enum KernelError {
         /// The requested jitter.
         got: f64,
     },
+    /// The limit of a norm is negative or not finite.
+    #[error("the limit of a norm must be finite and at least 0, got {got}")]
+    Limit {
+        /// The requested limit.
+        got: f64,
+    },
     /// A label is not a class.
     #[error("label {label} of row {row}: expected a class in 0..{classes}")]
     Label {

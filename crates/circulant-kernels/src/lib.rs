@@ -57,7 +57,11 @@ pub use half_plane::HalfPlane;
 pub use half_spectrum::HalfSpectrum;
 pub use linear::{LinearGradients, LinearOutput, linear_backward, linear_into};
 pub use noise::standard_normal;
-pub use norms::{operator_norm_1d, operator_norm_2d};
+pub use norms::{
+    NormEnclosure, clip_norm_1d, clip_norm_2d, convolution_norm_bound, gram_bound_2d,
+    gram_bound_2d_with_gradient, gram_bound_matrix, gram_bound_matrix_with_gradient, matrix_norm,
+    operator_norm_1d, operator_norm_2d, singular_values_2d,
+};
 pub use num_complex::Complex;
 pub use philox::{NoiseKey, uniform_u64};
 pub use plan::{Activation, CirculantPlan, Filters, Gradients, KeptSpectrum};

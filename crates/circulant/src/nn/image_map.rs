@@ -73,6 +73,7 @@ impl ImageMap {
 
     pub(super) fn operator_norm(&self, coordinates: &[f64]) -> f64 {
         let [channels_in, channels_out] = self.channels();
-        operator_norm_2d(self.plane(), channels_in, channels_out, coordinates).unwrap_or(f64::NAN)
+        operator_norm_2d(self.plane(), channels_in, channels_out, coordinates)
+            .map_or(f64::NAN, |norm| norm.estimate())
     }
 }

@@ -133,7 +133,7 @@ impl SignalMap {
     }
 
     pub(super) fn operator_norm(&self, coordinates: &[f64]) -> f64 {
-        operator_norm_1d(self.half(), coordinates).unwrap_or(f64::NAN)
+        operator_norm_1d(self.half(), coordinates).map_or(f64::NAN, |norm| norm.estimate())
     }
 }
 

@@ -1,0 +1,286 @@
+//! The proof that `sigma_max(K) <= t`: a Cholesky factorisation of `t^2 I - K^H K` that goes
+//! through in floating point.
+//!
+//! The Gram matrix is never formed. Row `j` of the factor `U` is
+//! `U[j,o] = (t^2 [j = o] - sum_r conj(W[r,j]) W[r,o])/U[j,j]`, where `W` is `K` with the rows of
+//! `U` so far below it, so that one loop does the Gram product and the factorisation.
+//!
+//! # What a finished factorisation proves
+//! Let `m x n` be the size of `K`, `u` the unit roundoff, `gamma = D u/(1 - D u)`, `W` the computed
+//! matrix `[K; U]` with all its rows, and `E = W^H W - t^2 I = K^H K + U^H U - t^2 I`. Since
+//! `U^H U >= 0`, `K^H K <= t^2 I + E`, so `sigma_max(K)^2 <= t^2 + |E|`. Only `|E|` has to be bounded.
+//! - An entry is a sum of products in real arithmetic. Any order of summation, with or without
+//!   fused multiply-adds, errs by at most `gamma_k sum |x||y|`, where `k` counts the roundings that
+//!   one product passes (Higham, Accuracy and Stability, section 3.1). Here these are the
+//!   products of a chunk of [`CHUNK`] rows, `2 CHUNK`; one addition per chunk, `ceil((m + n)/CHUNK)`;
+//!   the rows of the current block, 6; the shift, 1. The square root, its reciprocal and the
+//!   scaling of the row are 4 more. One more is far above all that underflow can add, because
+//!   `t^2 >= 1/4`. So `D = 2 CHUNK + ceil((m + n)/CHUNK) + 12`.
+//! - Diagonal: `|E_jj| <= gamma (t^2 + c_j^2)` with `c_j^2 = sum_r |W[r,j]|^2 = t^2 + E_jj`, so
+//!   `c_j^2 <= (1 + 3 gamma) t^2` and `|E_jj| <= 2.1 gamma t^2` when `gamma <= 0.01`.
+//! - Off the diagonal the real and the imaginary part each err by at most `gamma c_j c_o`, together
+//!   by `sqrt(2) gamma (1 + 3 gamma) t^2 <= 1.46 gamma t^2`.
+//! - `|E|` is at most the largest row sum: `|E| <= (1.46 (n - 1) + 2.1) gamma t^2 <= slack t^2` with
+//!   `slack = (1.5 n + 1) gamma`.
+//!
+//! If `K` was rounded to f32 first, by at most `u` per entry, then `sigma_max` moves by at most
+//! `u |K|_F <= 1.01 u sqrt(n) t`, since `|K|_F^2 <= sum_j c_j^2`. Entries lost to underflow move it by
+//! less than `2^-100`, far below the last rounding of [`Slack::proven`], because `t >= 1/2`.
+//!
+//! `unsafe`: loads and stores through pointers into the planes of one [`Matrix`], whose size the
+//! kernel checks before it starts; every row is `stride` long and a vector starts at a multiple of
+//! its width below `columns`, so it ends below `stride`.
+
+use crate::real::Real;
+use crate::simd::{Isa, Kernel, Vector};
+
+use super::matrix::{BLOCK, Matrix};
+
+/// Rows that are summed before the sum is added to the total: short sums have small errors.
+const CHUNK: usize = 32;
+
+/// What rounding can hide from a proof for matrices of one size.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slack {
+    /// `sigma_max <= factor*t`.
+    factor: f64,
+    /// `slack` above.
+    squared: f64,
+    unit: f64,
+}
+
+impl Slack {
+    /// For `rows x columns` matrices in f32, rounded from f64.
+    pub(super) fn single(rows: usize, columns: usize) -> Option<Self> {
+        Self::new(rows, columns, 2f64.powi(-24), true)
+    }
+
+    /// For `rows x columns` matrices in f64. `None` needs more than `10^13` rows.
+    pub(super) fn double(rows: usize, columns: usize) -> Option<Self> {
+        Self::new(rows, columns, 2f64.powi(-53), false)
+    }
+
+    /// `None` when the matrix is so large that the bounds above do not hold.
+    fn new(rows: usize, columns: usize, unit: f64, rounded: bool) -> Option<Self> {
+        let depth = 2 * CHUNK + (rows + columns).div_ceil(CHUNK) + 12;
+        let gamma = depth as f64 * unit / (1.0 - depth as f64 * unit);
+        let squared = (1.5 * columns as f64 + 1.0) * gamma;
+        let conversion = if rounded {
+            1.01 * unit * (columns as f64).sqrt()
+        } else {
+            0.0
+        };
+        // Sixteen units cover the roundings of this line and of `proven`.
+        let factor = ((1.0 + squared).sqrt() + conversion) * (1.0 + 16.0 * f64::EPSILON);
+        (gamma <= 0.01 && squared <= 1.0).then_some(Self {
+            factor,
+            squared,
+            unit,
+        })
+    }
+
+    /// The bound on `sigma_max` that a factorisation with `shift = t^2` proves.
+    pub(super) fn proven(&self, shift: f64) -> f64 {
+        shift.sqrt() * self.factor
+    }
+
+    /// A shift that proves `sigma_max <= limit`.
+    pub(super) fn shift_below(&self, limit: f64) -> f64 {
+        let t = limit / self.factor;
+        // Rounding to f32 may go up by one unit; the other roundings are covered by `factor`.
+        t * t * (1.0 - 4.0 * self.unit)
+    }
+
+    /// A shift at which a matrix with `sigma_max = sigma` passes for certain: `raise >= 1` times the
+    /// slack above `sigma^2`.
+    pub(super) fn shift_above(&self, sigma: f64, raise: f64) -> f64 {
+        sigma * sigma * (1.0 + 2.0 * raise * self.squared)
+    }
+}
+
+/// The smallest `t^2` that the error bounds allow.
+const SMALLEST_SHIFT: f64 = 0.25;
+
+/// Whether the factorisation of `shift I - K^H K` goes through. The rows below the matrix are
+/// overwritten, the matrix itself stays.
+pub(super) fn proves<T: Real>(isa: Isa, matrix: &mut Matrix<T>, shift: f64) -> bool {
+    shift >= SMALLEST_SHIFT && shift.is_finite() && isa.run(Factor { matrix, shift })
+}
+
+struct Factor<'a, T> {
+    matrix: &'a mut Matrix<T>,
+    shift: f64,
+}
+
+impl<T: Real> Kernel<T> for Factor<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<V: Vector<Scalar = T>>(self) -> bool {
+        let matrix = self.matrix;
+        let padded = matrix.columns.next_multiple_of(BLOCK);
+        let len = (matrix.rows + padded) * matrix.stride;
+        assert!(matrix.re.len() >= len && (!matrix.complex || matrix.im.len() >= len));
+        assert!(matrix.columns.next_multiple_of(V::LANES) <= matrix.stride);
+        let planes = Planes::<T> {
+            re: matrix.re.as_mut_ptr(),
+            im: matrix.im.as_mut_ptr(),
+            stride: matrix.stride,
+            rows: matrix.rows,
+            columns: matrix.columns,
+        };
+        let shift = T::of(self.shift);
+        // SAFETY: the planes have the asserted size; a real matrix never touches `im`.
+        unsafe {
+            if matrix.complex {
+                planes.factor::<V, true>(shift)
+            } else {
+                planes.factor::<V, false>(shift)
+            }
+        }
+    }
+}
+
+/// The planes of `W`, see the head of the file.
+#[derive(Clone, Copy)]
+struct Planes<T> {
+    re: *mut T,
+    im: *mut T,
+    stride: usize,
+    rows: usize,
+    columns: usize,
+}
+
+impl<T: Real> Planes<T> {
+    /// # Safety
+    /// `re`, and `im` when `COMPLEX`, hold `rows + columns` rows of `stride`, `columns` rounded up
+    /// to blocks there and to vectors in `stride`.
+    #[inline(always)]
+    unsafe fn factor<V: Vector<Scalar = T>, const COMPLEX: bool>(self, shift: T) -> bool {
+        for first in (0..self.columns).step_by(BLOCK) {
+            let start = first / V::LANES * V::LANES;
+            // SAFETY: blocks of rows and vectors stay inside the padded sizes.
+            unsafe {
+                for at in (start..self.columns).step_by(V::LANES) {
+                    self.tile::<V, COMPLEX>(first, at);
+                }
+                for j in first..self.columns.min(first + BLOCK) {
+                    if !self.finish_row::<V, COMPLEX>(shift, first, j, start) {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// `-sum_r conj(W[r, first + i]) W[r, at..]` over the rows before the block, into the block.
+    ///
+    /// # Safety
+    /// As [`Self::factor`]; `first + BLOCK` and `at + LANES` are within the padded columns.
+    #[inline(always)]
+    unsafe fn tile<V: Vector<Scalar = T>, const COMPLEX: bool>(self, first: usize, at: usize) {
+        let zero = V::splat(T::zero());
+        let (mut total_re, mut total_im) = ([zero; BLOCK], [zero; BLOCK]);
+        let rows = self.rows + first;
+        let mut done = 0;
+        while done < rows {
+            let (mut sum_re, mut sum_im) = ([zero; BLOCK], [zero; BLOCK]);
+            let end = rows.min(done + CHUNK);
+            for r in done..end {
+                // SAFETY: `r` is a row before the block, the rest is the caller's promise.
+                unsafe {
+                    let re = self.re.add(r * self.stride);
+                    let b_re = V::load(re.add(at));
+                    if COMPLEX {
+                        let im = self.im.add(r * self.stride);
+                        let b_im = V::load(im.add(at));
+                        for i in 0..BLOCK {
+                            let a_re = V::splat(*re.add(first + i));
+                            let a_im = V::splat(*im.add(first + i));
+                            sum_re[i] = a_im.mul_add(b_im, a_re.mul_add(b_re, sum_re[i]));
+                            sum_im[i] = a_im.neg_mul_add(b_re, a_re.mul_add(b_im, sum_im[i]));
+                        }
+                    } else {
+                        for i in 0..BLOCK {
+                            let a_re = V::splat(*re.add(first + i));
+                            sum_re[i] = a_re.mul_add(b_re, sum_re[i]);
+                        }
+                    }
+                }
+            }
+            for i in 0..BLOCK {
+                total_re[i] = total_re[i].sub(sum_re[i]);
+                if COMPLEX {
+                    total_im[i] = total_im[i].sub(sum_im[i]);
+                }
+            }
+            done = end;
+        }
+        for i in 0..BLOCK {
+            let to = (self.rows + first + i) * self.stride + at;
+            // SAFETY: the rows of the block lie within the padded rows.
+            unsafe {
+                total_re[i].store(self.re.add(to));
+                if COMPLEX {
+                    total_im[i].store(self.im.add(to));
+                }
+            }
+        }
+    }
+
+    /// Takes the rows of the block before `j` off row `j` and divides it by the root of its pivot;
+    /// `false` when the pivot is not positive.
+    ///
+    /// # Safety
+    /// As [`Self::factor`]; the block's rows before `j` are finished.
+    #[inline(always)]
+    unsafe fn finish_row<V: Vector<Scalar = T>, const COMPLEX: bool>(
+        self,
+        shift: T,
+        first: usize,
+        j: usize,
+        start: usize,
+    ) -> bool {
+        let row = (self.rows + j) * self.stride;
+        // SAFETY: rows of the block, vectors within the padded columns.
+        unsafe {
+            for l in first..j {
+                let other = (self.rows + l) * self.stride;
+                let a_re = V::splat(*self.re.add(other + j));
+                for at in (start..self.columns).step_by(V::LANES) {
+                    let b_re = V::load(self.re.add(other + at));
+                    let mut re = a_re.neg_mul_add(b_re, V::load(self.re.add(row + at)));
+                    if COMPLEX {
+                        let a_im = V::splat(*self.im.add(other + j));
+                        let b_im = V::load(self.im.add(other + at));
+                        re = a_im.neg_mul_add(b_im, re);
+                        let im = a_re.neg_mul_add(b_im, V::load(self.im.add(row + at)));
+                        a_im.mul_add(b_re, im).store(self.im.add(row + at));
+                    }
+                    re.store(self.re.add(row + at));
+                }
+            }
+            let pivot = shift + *self.re.add(row + j);
+            // NaN is not positive either.
+            if !(pivot > T::zero() && pivot.is_finite()) {
+                return false;
+            }
+            let root = pivot.sqrt();
+            let reciprocal = V::splat(T::one() / root);
+            for at in (start..self.columns).step_by(V::LANES) {
+                let to = self.re.add(row + at);
+                V::load(to).mul(reciprocal).store(to);
+                if COMPLEX {
+                    let to = self.im.add(row + at);
+                    V::load(to).mul(reciprocal).store(to);
+                }
+            }
+            *self.re.add(row + j) = root;
+            if COMPLEX {
+                *self.im.add(row + j) = T::zero();
+            }
+        }
+        true
+    }
+}
