@@ -56,7 +56,10 @@ impl Classifier<2> for Mixed {
     fn logits(&self, x: Tensor<2>) -> Tensor<2> {
         use burn::tensor::activation::{gelu, sigmoid, silu};
         let x = x.clone() + functions::tanh(self.first.forward(x));
-        let branches = vec![gelu(self.second.forward(x.clone())), silu(self.third.forward(x))];
+        let branches = vec![
+            gelu(self.second.forward(x.clone())),
+            silu(self.third.forward(x)),
+        ];
         let joined = sigmoid(Tensor::cat(branches, 1));
         self.output.forward(joined)
     }
@@ -130,7 +133,10 @@ fn norm(row: &[f64]) -> f64 {
 fn rounding_share<const D: usize, M: Classifier<D> + Lipschitz>(model: &M, x: Tensor<D>) -> f64 {
     let rows = x.dims()[0];
     let values = host(x.clone());
-    let largest = values.chunks_exact(values.len() / rows).map(norm).fold(0.0, f64::max);
+    let largest = values
+        .chunks_exact(values.len() / rows)
+        .map(norm)
+        .fold(0.0, f64::max);
     let bound = model.network_bound().expect("bounded");
     let allowed = bound.rounding_error(UpperBound::new(largest * (1.0 + 1e-12)));
     let allowed = allowed.expect("known").get();
@@ -139,7 +145,10 @@ fn rounding_share<const D: usize, M: Classifier<D> + Lipschitz>(model: &M, x: Te
     let computed = host(model.logits(x));
     let classes = exact.len() / rows;
     let differences: Vec<f64> = exact.iter().zip(&computed).map(|(a, b)| a - b).collect();
-    let worst = differences.chunks_exact(classes).map(norm).fold(0.0, f64::max);
+    let worst = differences
+        .chunks_exact(classes)
+        .map(norm)
+        .fold(0.0, f64::max);
     assert!(worst <= allowed, "{worst} > {allowed}");
     worst / allowed
 }
@@ -183,7 +192,9 @@ fn rounding_errors_stay_within_their_bound() {
     }
     // Even, odd, prime, prime with Rader's and with Bluestein's algorithm, powers of two, one.
     for features in [1, 2, 9, 13, 37, 47, 64, 97, 250, 1024] {
-        let config = FeatureHeadConfig::new().with_features(features).with_classes(5);
+        let config = FeatureHeadConfig::new()
+            .with_features(features)
+            .with_classes(5);
         let model = config.init(&device);
         let mut share = 0.0_f64;
         for x in batches(2, [0, features], &device) {
@@ -226,7 +237,11 @@ fn perturbed(x: &[f64], direction: &[f64], radius: f64) -> Vec<f64> {
         if scale < 1e-12 * radius {
             return x.to_vec();
         }
-        scale *= if norm(&distance) < 1.001 * radius { 0.999 } else { 0.5 };
+        scale *= if norm(&distance) < 1.001 * radius {
+            0.999
+        } else {
+            0.5
+        };
     }
 }
 
@@ -246,9 +261,8 @@ impl<M: Classifier<2>> Attack<'_, M> {
         let x = Tensor::from_data(TensorData::new(rows, [count, self.features]), &self.device);
         let logits = host(self.model.logits(x));
         let classes = logits.len() / count;
-        let best = |row: &[f64]| {
-            (1..classes).fold(0, |best, k| if row[k] > row[best] { k } else { best })
-        };
+        let best =
+            |row: &[f64]| (1..classes).fold(0, |best, k| if row[k] > row[best] { k } else { best });
         logits.chunks_exact(classes).map(best).collect()
     }
 
@@ -318,7 +332,9 @@ fn certify<M: Classifier<2> + Lipschitz>(model: &M, rows: &[f64], features: usiz
     let count = rows.len() / features;
     let data = TensorData::new(rows.to_vec(), [count, features]);
     let x = Tensor::from_data(data, &circulant::cpu());
-    CertificateConfig::new().certify(model, x, Target::Predicted).expect("certifies")
+    CertificateConfig::new()
+        .certify(model, x, Target::Predicted)
+        .expect("certifies")
 }
 
 /// f32 numbers as f64.
@@ -329,7 +345,11 @@ fn single(values: Vec<f64>) -> Vec<f64> {
 /// Inputs whose margin is of the order of the rounding error: between two inputs of different classes, by bisection.
 fn inputs_on_the_edge<M: Classifier<2> + Lipschitz>(model: &M, features: usize) -> Vec<f64> {
     let seeds = single(numbers(99, 40 * features));
-    let classes: Vec<usize> = certify(model, &seeds, features).inputs.iter().map(|c| c.class).collect();
+    let classes: Vec<usize> = certify(model, &seeds, features)
+        .inputs
+        .iter()
+        .map(|c| c.class)
+        .collect();
     let mut edge = Vec::new();
     for i in 1..40 {
         let (a, b) = (&seeds[..features], &seeds[i * features..][..features]);
@@ -341,7 +361,11 @@ fn inputs_on_the_edge<M: Classifier<2> + Lipschitz>(model: &M, features: usize) 
         for step in 0..40 {
             let middle = (low + high) / 2.0;
             let found = certify(model, &between(middle), features).inputs[0].class;
-            if found == classes[0] { low = middle } else { high = middle }
+            if found == classes[0] {
+                low = middle
+            } else {
+                high = middle
+            }
             // The last steps differ by less than rounding; those before by some of it.
             if step > 10 {
                 edge.extend(between(low));
@@ -356,25 +380,52 @@ fn inputs_on_the_edge<M: Classifier<2> + Lipschitz>(model: &M, features: usize) 
 fn no_attack_inside_a_radius_succeeds() {
     let device = circulant::cpu();
     let features = 12;
-    let spectral = FeatureHeadConfig::new().with_features(features).with_classes(4).with_seed(5);
+    let spectral = FeatureHeadConfig::new()
+        .with_features(features)
+        .with_classes(4)
+        .with_seed(5);
     let dense = spectral.clone().with_dense(Some(7));
     let mut tried = 0;
-    for (model, trials) in [(spectral.init(&device), 700), (dense.init(&device), 300)] {
-        let mut attack = Attack { model: &model, device: device.clone(), features, trials, tried: 0 };
+    for (model, trials) in [(spectral.init(&device), 900), (dense.init(&device), 500)] {
+        let mut attack = Attack {
+            model: &model,
+            device: device.clone(),
+            features,
+            trials,
+            tried: 0,
+        };
         let rows = single(numbers(17, 60 * features));
         let certificates = certify(&model, &rows, features);
-        let certified = certificates.inputs.iter().filter(|c| c.best().get() > 1e-3).count();
+        let certified = certificates
+            .inputs
+            .iter()
+            .filter(|c| c.best().get() > 1e-3)
+            .count();
         assert!(certified > 30, "only {certified} certificates");
         for (index, certificate) in certificates.inputs.iter().enumerate() {
-            attack.run(&rows[index * features..][..features], certificate, 4, index as u64 + 1);
+            attack.run(
+                &rows[index * features..][..features],
+                certificate,
+                4,
+                index as u64 + 1,
+            );
         }
         let edge = inputs_on_the_edge(&model, features);
         let certificates = certify(&model, &edge, features);
         let slack = 8.0_f64.sqrt() * certificates.rounding.get();
-        let near = certificates.inputs.iter().filter(|c| c.margin < 4.0 * slack).count();
+        let near = certificates
+            .inputs
+            .iter()
+            .filter(|c| c.margin < 4.0 * slack)
+            .count();
         assert!(near > 50, "{near} inputs at the edge of rounding");
         assert!(certificates.inputs.iter().any(|c| !c.is_certified()));
-        assert!(certificates.inputs.iter().any(|c| c.is_certified() && c.margin < 4.0 * slack));
+        assert!(
+            certificates
+                .inputs
+                .iter()
+                .any(|c| c.is_certified() && c.margin < 4.0 * slack)
+        );
         attack.trials = 40;
         for (index, certificate) in certificates.inputs.iter().enumerate() {
             let x = &edge[index * features..][..features];
@@ -413,7 +464,9 @@ fn the_pairwise_radius_of_a_linear_network_is_tight() {
         }
     }
     let device = circulant::cpu();
-    let model = Plain { output: LinearConfig::new(6, 3).init(&device) };
+    let model = Plain {
+        output: LinearConfig::new(6, 3).init(&device),
+    };
     let weight = host(model.output.weight.val());
     let rows = single(numbers(4, 50 * 6));
     let certificates = certify(&model, &rows, 6);
@@ -423,8 +476,10 @@ fn the_pairwise_radius_of_a_linear_network_is_tight() {
         assert!(certificate.sqrt_two.get() <= radius * (1.0 + 1e-9));
         let flips = |reach: f64| {
             (0..3).filter(|&k| k != certificate.class).any(|k| {
-                let direction: Vec<f64> =
-                    weight.chunks_exact(3).map(|row| row[k] - row[certificate.class]).collect();
+                let direction: Vec<f64> = weight
+                    .chunks_exact(3)
+                    .map(|row| row[k] - row[certificate.class])
+                    .collect();
                 let moved = perturbed(x, &direction, reach);
                 certify(&model, &moved, 6).inputs[0].predicted != certificate.class
             })
@@ -437,7 +492,10 @@ fn the_pairwise_radius_of_a_linear_network_is_tight() {
 #[test]
 fn true_and_predicted_classes() {
     let device = circulant::cpu();
-    let model: FeatureHead = FeatureHeadConfig::new().with_features(8).with_classes(3).init(&device);
+    let model: FeatureHead = FeatureHeadConfig::new()
+        .with_features(8)
+        .with_classes(3)
+        .init(&device);
     let x = || random::<2>(3, [5, 8], &device);
     let config = CertificateConfig::new();
     let predicted = config.certify(&model, x(), Target::Predicted).unwrap();
@@ -456,17 +514,29 @@ fn true_and_predicted_classes() {
 #[test]
 fn wrong_arguments_are_errors_that_say_what_to_do() {
     let device = circulant::cpu();
-    let model: FeatureHead = FeatureHeadConfig::new().with_features(4).with_classes(3).init(&device);
+    let model: FeatureHead = FeatureHeadConfig::new()
+        .with_features(4)
+        .with_classes(3)
+        .init(&device);
     let x = || Tensor::<2>::ones([2, 4], &device);
     let config = CertificateConfig::new();
     let message = |result: Result<Certificates, GeometryError>| result.unwrap_err().to_string();
     let error = message(config.certify(&model, x(), Target::True(&[0, 3])));
-    assert!(error.contains("label 3 of input 1") && error.contains("0..3"), "{error}");
+    assert!(
+        error.contains("label 3 of input 1") && error.contains("0..3"),
+        "{error}"
+    );
     let error = message(config.certify(&model, x(), Target::True(&[0])));
-    assert!(error.contains("one per input, 2") && error.contains("got 1"), "{error}");
+    assert!(
+        error.contains("one per input, 2") && error.contains("got 1"),
+        "{error}"
+    );
     let nan = Tensor::<2>::from_data([[0.0, 1.0, 2.0, 3.0], [0.0, f32::NAN, 0.0, 0.0]], &device);
     let error = message(config.certify(&model, nan, Target::Predicted));
-    assert!(error.contains("number 1 of input 1") && error.contains("clean"), "{error}");
+    assert!(
+        error.contains("number 1 of input 1") && error.contains("clean"),
+        "{error}"
+    );
     let error = message(config.certify(&model, Tensor::empty([0, 4], &device), Target::Predicted));
     assert!(error.contains("at least one input"), "{error}");
     for bad in [0.0, -1.0, f64::NAN] {
@@ -488,14 +558,22 @@ fn attention_has_no_certificate() {
     use circulant::models::{ProjectionKind, VisionTransformerConfig};
     let config = VisionTransformerConfig::new(8, 4, 10, ProjectionKind::Spectral).with_depth(1);
     let error = config.init(&circulant::cpu()).network_bound().unwrap_err();
-    assert!(matches!(&error, GeometryError::NoBound { layer, .. } if layer == "blocks.0.attention"));
-    assert!(error.to_string().contains("norms of its projections"), "{error}");
+    assert!(
+        matches!(&error, GeometryError::NoBound { layer, .. } if layer == "blocks.0.attention")
+    );
+    assert!(
+        error.to_string().contains("norms of its projections"),
+        "{error}"
+    );
 }
 
 #[test]
 fn inputs_that_could_overflow_are_not_certified() {
     let device = circulant::cpu();
-    let model: FeatureHead = FeatureHeadConfig::new().with_features(4).with_classes(3).init(&device);
+    let model: FeatureHead = FeatureHeadConfig::new()
+        .with_features(4)
+        .with_classes(3)
+        .init(&device);
     let x = Tensor::<2>::ones([1, 4], &device);
     let config = CertificateConfig::new().with_input_norm(Some(1e38));
     let certificates = config.certify(&model, x, Target::Predicted).unwrap();
@@ -508,11 +586,18 @@ fn inputs_that_could_overflow_are_not_certified() {
 #[test]
 fn the_slack_of_the_mnist_models_is_small() {
     let device = circulant::cpu();
-    for kind in [HiddenKind::SpectralCirculant, HiddenKind::SpectralBccb, HiddenKind::SpatialCirculant, HiddenKind::Dense] {
+    for kind in [
+        HiddenKind::SpectralCirculant,
+        HiddenKind::SpectralBccb,
+        HiddenKind::SpatialCirculant,
+        HiddenKind::Dense,
+    ] {
         let model = MnistModelConfig::new(kind).init(&device);
         // As bright as an MNIST image: norm 9 or so.
         let x = random::<4>(8, [16, 1, 28, 28], &device).abs() * 0.56;
-        let certificates = CertificateConfig::new().certify(&model, x, Target::Predicted).unwrap();
+        let certificates = CertificateConfig::new()
+            .certify(&model, x, Target::Predicted)
+            .unwrap();
         let margins: f64 = certificates.inputs.iter().map(|c| c.margin).sum::<f64>() / 16.0;
         let slack = 8.0_f64.sqrt() * certificates.rounding.get();
         println!(

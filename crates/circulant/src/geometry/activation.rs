@@ -117,18 +117,26 @@ mod tests {
         let t = 2.0 * Activation::Silu.lipschitz().get() - 1.0;
         assert!(t * t.tanh() > 1.0 && (t - 1e-14) * (t - 1e-14).tanh() < 1.0);
         // (1 + erf(1))/2 + e^-1/sqrt(pi), with erf(1) to 20 digits.
-        let gelu = 0.5 + 0.842_700_792_949_714_87 / 2.0
-            + (-1.0_f64).exp() / std::f64::consts::PI.sqrt();
+        let gelu =
+            0.5 + 0.842_700_792_949_714_87 / 2.0 + (-1.0_f64).exp() / std::f64::consts::PI.sqrt();
         let constant = Activation::Gelu.lipschitz().get();
         assert!(constant > gelu && constant < gelu + 2e-15, "{gelu}");
-        for kind in [Activation::Tanh, Activation::Relu, Activation::Sigmoid, Activation::Silu] {
+        for kind in [
+            Activation::Tanh,
+            Activation::Relu,
+            Activation::Sigmoid,
+            Activation::Silu,
+        ] {
             let slopes = (-4000..4000).map(|i| {
                 let (a, b) = (f64::from(i) * 5e-3, f64::from(i + 1) * 5e-3);
                 (exact(kind, b) - exact(kind, a)).abs() / (b - a)
             });
             let steepest = slopes.fold(0.0, f64::max);
             let constant = kind.lipschitz().get();
-            assert!(steepest <= constant * (1.0 + 1e-9) && steepest > 0.999 * constant, "{kind:?}");
+            assert!(
+                steepest <= constant * (1.0 + 1e-9) && steepest > 0.999 * constant,
+                "{kind:?}"
+            );
         }
     }
 

@@ -297,7 +297,10 @@ mod tests {
         assert!(!UpperBound::norm(&[1.0, f64::NAN]).is_finite());
         assert!(!UpperBound::norm(&[f64::NAN, 1.0]).is_finite());
         assert_eq!(LowerBound::new(f64::NAN).get(), f64::NEG_INFINITY);
-        assert_eq!(LowerBound::new(1.0) / UpperBound::INFINITE, LowerBound::ZERO);
+        assert_eq!(
+            LowerBound::new(1.0) / UpperBound::INFINITE,
+            LowerBound::ZERO
+        );
         assert!(!(UpperBound::ONE / LowerBound::ZERO).is_finite());
     }
 

@@ -146,7 +146,9 @@ impl CertificateConfig {
             None => {
                 let largest = inputs.largest();
                 let farthest = margins.iter().map(|margins| radii.farthest(margins));
-                let farthest = farthest.fold(0.0, f64::max).min(10.0 * (largest.get() + 1.0));
+                let farthest = farthest
+                    .fold(0.0, f64::max)
+                    .min(10.0 * (largest.get() + 1.0));
                 largest + UpperBound::new(farthest)
             }
         };
@@ -309,7 +311,11 @@ impl Logits {
             }
             let difference = row[class] - value;
             // Equal logits differ by exactly nothing.
-            if difference == 0.0 { 0.0 } else { difference.next_down() }
+            if difference == 0.0 {
+                0.0
+            } else {
+                difference.next_down()
+            }
         };
         Margins {
             class,
@@ -321,7 +327,10 @@ impl Logits {
 
 impl Margins {
     fn smallest(&self) -> f64 {
-        self.differences.iter().copied().fold(f64::INFINITY, f64::min)
+        self.differences
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min)
     }
 }
 

@@ -21,14 +21,12 @@ use burn::nn::Linear;
 use burn::nn::conv::Conv2d;
 use burn::tensor::Tensor;
 
-use super::kernels::{clip_norm_1d, clip_norm_2d};
 use super::models::MNIST;
 use super::{GeometryError, OperatorNorm, SameConvolution};
 use crate::models::{FeatureHead, FeatureLayer, HiddenLayer, MnistModel};
-use crate::nn::{
-    Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host, with_values,
-};
+use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host, with_values};
 use crate::ops::{Layout, Operator};
+use circulant_kernels::{clip_norm_1d, clip_norm_2d};
 
 /// What can be brought below a norm.
 pub trait NormControl {
@@ -68,7 +66,11 @@ fn within_limit(
     }
     let mut shrink = FIRST_SHRINK;
     loop {
-        let aim = if shrink < 1.0 { limit * (1.0 - shrink) } else { 0.0 };
+        let aim = if shrink < 1.0 {
+            limit * (1.0 - shrink)
+        } else {
+            0.0
+        };
         if attempt(aim)? <= limit || aim == 0.0 {
             return Ok(());
         }
@@ -159,10 +161,14 @@ impl NormControl for Linear {
     fn clip_norm(&mut self, limit: f64) -> Result<(), GeometryError> {
         let original = self.weight.clone();
         let norm = upper(self)?;
-        within_limit(limit, || Ok(norm), |aim| {
-            self.weight = scaled(&original, aim / norm);
-            upper(self)
-        })
+        within_limit(
+            limit,
+            || Ok(norm),
+            |aim| {
+                self.weight = scaled(&original, aim / norm);
+                upper(self)
+            },
+        )
     }
 }
 
@@ -174,10 +180,14 @@ pub fn clip_convolution(
 ) -> Result<(), GeometryError> {
     let original = layer.weight.clone();
     let norm = upper(&SameConvolution::new(layer, grid))?;
-    within_limit(limit, || Ok(norm), |aim| {
-        layer.weight = scaled(&original, aim / norm);
-        upper(&SameConvolution::new(layer, grid))
-    })
+    within_limit(
+        limit,
+        || Ok(norm),
+        |aim| {
+            layer.weight = scaled(&original, aim / norm);
+            upper(&SameConvolution::new(layer, grid))
+        },
+    )
 }
 
 /// Hidden layer and read-out, each to the limit.

@@ -67,11 +67,21 @@ impl Distribution {
         let (low, high) = (self.sorted[0], self.sorted[self.sorted.len() - 1]);
         let width = (high - low) / bins as f64;
         let edges = (0..=bins)
-            .map(|i| if i == bins { high } else { low + width * i as f64 })
+            .map(|i| {
+                if i == bins {
+                    high
+                } else {
+                    low + width * i as f64
+                }
+            })
             .collect();
         let mut counts = vec![0; bins];
         for value in &self.sorted {
-            let bin = if width > 0.0 { (value - low) / width } else { 0.0 };
+            let bin = if width > 0.0 {
+                (value - low) / width
+            } else {
+                0.0
+            };
             counts[(bin as usize).min(bins - 1)] += 1;
         }
         Histogram { edges, counts }

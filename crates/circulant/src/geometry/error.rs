@@ -41,13 +41,17 @@ pub enum GeometryError {
         position: usize,
     },
     /// A logit that is NaN or infinite.
-    #[error("the logits of input {input} are not finite; look at the parameters and at the size of the inputs")]
+    #[error(
+        "the logits of input {input} are not finite; look at the parameters and at the size of the inputs"
+    )]
     NotFiniteLogits {
         /// The index of the input.
         input: usize,
     },
     /// A label that is no class.
-    #[error("label {label} of input {input} is outside 0..{classes}; labels are the indices of the logits")]
+    #[error(
+        "label {label} of input {input} is outside 0..{classes}; labels are the indices of the logits"
+    )]
     Label {
         /// The index of the input.
         input: usize,

@@ -14,10 +14,11 @@
 
 use burn::nn::Linear;
 use burn::tensor::{Tensor, TensorData};
-use circulant_kernels::{Bin, HalfSpectrum};
+use circulant_kernels::{
+    Bin, HalfSpectrum, gram_bound_2d_with_gradient, gram_bound_matrix_with_gradient,
+};
 
 use super::GeometryError;
-use super::kernels::{gram_bound_2d_with_gradient, gram_bound_matrix_with_gradient};
 use crate::functions::{coordinates_of_filter_1d, coordinates_of_filter_2d};
 use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host};
 use crate::ops::Layout;
@@ -62,7 +63,9 @@ fn largest_bin_gradient(half: &HalfSpectrum, coordinates: &[f64]) -> Vec<f64> {
     };
     let size = |range: &std::ops::Range<usize>| {
         let values = &coordinates[range.clone()];
-        values.iter().fold(0.0_f64, |size, value| size.hypot(*value))
+        values
+            .iter()
+            .fold(0.0_f64, |size, value| size.hypot(*value))
     };
     let largest = (0..half.modes())
         .filter_map(parts)
@@ -93,9 +96,7 @@ fn spectrum_bound<const D: usize>(
             plane,
             channels_in,
             channels_out,
-        } => {
-            gram_bound_2d_with_gradient(plane, *channels_in, *channels_out, &values, squarings)?.1
-        }
+        } => gram_bound_2d_with_gradient(plane, *channels_in, *channels_out, &values, squarings)?.1,
     };
     Ok(homogeneous(coordinates, gradient))
 }

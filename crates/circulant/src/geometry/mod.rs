@@ -16,6 +16,7 @@
 //! | [`PosteriorGeometryConfig`] | norms, margins and radii over posterior samples |
 //! | [`prior_norm_bound`], [`prior_network_bound`] | how large norms can be under the prior |
 //! | [`NormControl`] | layers below a norm, also during training |
+//! | [`NormPenalty`] | a differentiable upper bound of the norm, as a regulariser |
 //!
 //! Nothing here is a rounded estimate that might be too small: upper bounds are rounded up, radii down, and the rounding errors of the f32 forward
 //! pass itself are subtracted from every margin ([`NetworkBound::rounding_error`]).
@@ -49,12 +50,11 @@ pub mod certificate;
 pub mod control;
 pub mod distribution;
 mod error;
-mod kernels;
+pub mod gram;
 mod models;
 pub mod network;
 pub mod norms;
 pub mod rounding;
-mod shim;
 pub mod tail;
 
 #[doc(inline)]
@@ -65,10 +65,10 @@ pub use self::certificate::{Certificate, CertificateConfig, Certificates, Target
 #[doc(inline)]
 pub use self::control::{NormControl, clip_convolution};
 #[doc(inline)]
-pub use self::distribution::{
-    Distribution, Histogram, PosteriorGeometry, PosteriorGeometryConfig,
-};
+pub use self::distribution::{Distribution, Histogram, PosteriorGeometry, PosteriorGeometryConfig};
 pub use self::error::GeometryError;
+#[doc(inline)]
+pub use self::gram::NormPenalty;
 #[doc(inline)]
 pub use self::network::{LayerBound, Lipschitz, NetworkBound};
 #[doc(inline)]

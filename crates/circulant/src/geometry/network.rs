@@ -280,7 +280,10 @@ mod tests {
     fn bounds_follow_the_structure() {
         let close = |bound: NetworkBound, expected: f64| {
             let upper = bound.upper().get();
-            assert!(upper >= expected && upper < expected * (1.0 + 1e-14), "{upper} {expected}");
+            assert!(
+                upper >= expected && upper < expected * (1.0 + 1e-14),
+                "{upper} {expected}"
+            );
         };
         close(NetworkBound::sequence([known(2.0), known(3.0)]), 6.0);
         close(NetworkBound::sequence([]), 1.0);

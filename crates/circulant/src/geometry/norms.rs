@@ -17,13 +17,13 @@ use burn::nn::conv::Conv2d;
 use burn::nn::{Linear, PaddingConfig2d};
 use burn::tensor::Tensor;
 
-use super::kernels::{
-    NormEnclosure, convolution_norm_bound, matrix_norm, operator_norm_1d, operator_norm_2d,
-};
 use super::rounding::{LinearRounding, UNIT_DOUBLE, filter_error};
 use super::{Estimate, GeometryError, LayerBound, LowerBound, UpperBound};
 use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host};
 use crate::ops::Layout;
+use circulant_kernels::{
+    NormEnclosure, convolution_norm_bound, matrix_norm, operator_norm_1d, operator_norm_2d,
+};
 
 /// An operator norm from both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -140,9 +140,7 @@ impl Circulant<'_> {
         let enclosure = spectrum_norm(self.layout, &self.coordinates, name)?;
         let mut norm = match self.filter {
             None => NormBounds::exact(enclosure),
-            Some(filter) => {
-                NormBounds::widened(enclosure, filter_error(grid, filter, UNIT_DOUBLE))
-            }
+            Some(filter) => NormBounds::widened(enclosure, filter_error(grid, filter, UNIT_DOUBLE)),
         };
         // The transform is as long as the longer side, whatever is cropped.
         let whole = norm.upper;

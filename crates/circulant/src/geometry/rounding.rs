@@ -272,8 +272,13 @@ impl Values {
 
     /// Several vectors in one.
     pub(super) fn concatenation(parts: &[Self]) -> Self {
-        let root =
-            |of: fn(&Self) -> f64| parts.iter().map(|part| of(part).powi(2)).sum::<f64>().sqrt();
+        let root = |of: fn(&Self) -> f64| {
+            parts
+                .iter()
+                .map(|part| of(part).powi(2))
+                .sum::<f64>()
+                .sqrt()
+        };
         let sizes: Option<Vec<usize>> = parts.iter().map(|part| part.size).collect();
         Self {
             norm: root(|part| part.norm) * OWN_ROUNDING,

@@ -97,5 +97,8 @@ pub fn largest_singular_value(rows: usize, columns: usize, values: &[f64]) -> f6
             break;
         }
     }
-    matrix.iter().map(|column| dot(column, column).sqrt()).fold(0.0, f64::max)
+    matrix
+        .iter()
+        .map(|column| dot(column, column).sqrt())
+        .fold(0.0, f64::max)
 }
