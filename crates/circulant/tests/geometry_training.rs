@@ -170,8 +170,11 @@ fn a_resumed_run_with_a_projection_is_the_same_to_the_last_bit() {
     let data = data(&device);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.safetensors");
-    let numbers =
-        |svi: &Svi<FeatureHead>| circulant::record::to_bytes(svi.network()).expect("writes");
+    let numbers = |svi: &Svi<FeatureHead>| {
+        let mut all = AllNumbers::default();
+        svi.network().visit(&mut all);
+        all.0
+    };
     let mut whole = svi(BayesianConfig::new(), 30, data.examples());
     whole
         .fit(&data, None, |_| ControlFlow::Continue(()))
@@ -204,7 +207,7 @@ fn a_projection_that_fails_says_at_which_step() {
         head.clip_norm(-1.0)?;
         Ok(head)
     });
-    let message = error.err().expect("fails").to_string();
+    let message = error.expect_err("fails").to_string();
     assert!(
         message.contains("step 0") && message.contains("positive"),
         "{message}"

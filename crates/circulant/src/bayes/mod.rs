@@ -28,6 +28,7 @@ mod noise;
 mod posterior;
 mod predictive;
 mod prior;
+mod projection;
 mod site;
 mod svi;
 mod traversal;
@@ -47,5 +48,6 @@ pub use self::predictive::{Predictions, PredictiveConfig};
 pub use self::prior::{
     Frequency, Matern, Slope, SpectralPrior, SquaredExponential, StationarySpectrum, Table,
 };
+pub use self::projection::Projection;
 pub use self::site::{PosteriorKind, Prior, Site};
-pub use self::svi::{CheckpointPlan, Projection, StepReport, Stop, Svi, SviConfig};
+pub use self::svi::{CheckpointPlan, StepReport, Stop, Svi, SviConfig};

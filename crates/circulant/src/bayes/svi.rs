@@ -1,6 +1,5 @@
 //! Stochastic variational inference: gradient steps on the negative ELBO (algorithm 2 of the paper).
 
-use std::error::Error;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -12,6 +11,7 @@ use burn::tensor::Tensor;
 use super::data::{BatchOrder, LabelledData};
 use super::elbo::{Elbo, KlWeight};
 use super::network::Network;
+use super::projection::Projection;
 use super::traversal::Path;
 use super::{BayesError, Bayesian, Classifier};
 use crate::functions::cross_entropy;
@@ -105,9 +105,6 @@ impl Watch {
     }
 }
 
-/// What is done to the network after every step.
-pub type Projection<M> = Box<dyn Fn(M) -> Result<M, Box<dyn Error + Send + Sync>> + Send>;
-
 /// A training run.
 ///
 /// ```
@@ -133,7 +130,7 @@ pub struct Svi<M> {
     pub(super) optimizer: ModuleOptimizer,
     pub(super) config: SviConfig,
     elbo: Elbo,
-    projection: Option<Projection<M>>,
+    pub(super) projection: Option<Projection<M>>,
     pub(super) step: u64,
     pub(super) watch: Watch,
 }
@@ -198,52 +195,6 @@ impl<M: Network> Svi<M> {
             step: 0,
             watch: Watch::START,
         })
-    }
-
-    /// Keeps the network in a set of allowed ones: `projection` is applied to the network at the posterior means now and after every
-    /// step, and must be a function of its argument alone, so that a resumed run does the same.
-    ///
-    /// What is projected are the posterior *means*, and the parameters without a posterior. For a point estimate that is the
-    /// network itself. Samples of a posterior with a spread may lie outside the set.
-    ///
-    /// ```
-    /// use circulant::bayes::{BayesianConfig, Svi, SviConfig};
-    /// use circulant::geometry::{Lipschitz, NormControl};
-    /// use circulant::models::{FeatureHead, FeatureHeadConfig};
-    ///
-    /// let device = circulant::cpu().autodiff();
-    /// let head = FeatureHeadConfig::new().with_features(16).with_classes(3).init(&device);
-    /// let network = BayesianConfig::new().into_point_estimate().init(head)?;
-    /// let svi = Svi::new(network, SviConfig::new(), 100)?.with_projection(|mut head: FeatureHead| {
-    ///     head.clip_norm(1.0)?;
-    ///     Ok(head)
-    /// })?;
-    /// assert!(svi.network().mean().network_bound()?.upper().get() <= 1.0 + 1e-12);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn with_projection(
-        mut self,
-        projection: impl Fn(M) -> Result<M, Box<dyn Error + Send + Sync>> + Send + 'static,
-    ) -> Result<Self, BayesError> {
-        self.projection = Some(Box::new(projection));
-        self.project()?;
-        Ok(self)
-    }
-
-    pub(super) fn has_projection(&self) -> bool {
-        self.projection.is_some()
-    }
-
-    fn project(&mut self) -> Result<(), BayesError> {
-        let Some(projection) = &self.projection else {
-            return Ok(());
-        };
-        let step = self.step;
-        // A clone: after an error the network must still be there.
-        let projected = self.network().clone().map_mean(projection);
-        let projected = projected.map_err(|source| BayesError::Projection { step, source })?;
-        self.network = Some(projected);
-        Ok(())
     }
 
     /// The posterior as it is.

@@ -118,7 +118,7 @@ mod tests {
         assert!(t * t.tanh() > 1.0 && (t - 1e-14) * (t - 1e-14).tanh() < 1.0);
         // (1 + erf(1))/2 + e^-1/sqrt(pi), with erf(1) to 20 digits.
         let gelu =
-            0.5 + 0.842_700_792_949_714_87 / 2.0 + (-1.0_f64).exp() / std::f64::consts::PI.sqrt();
+            0.5 + 0.842_700_792_949_714_9 / 2.0 + (-1.0_f64).exp() / std::f64::consts::PI.sqrt();
         let constant = Activation::Gelu.lipschitz().get();
         assert!(constant > gelu && constant < gelu + 2e-15, "{gelu}");
         for kind in [
@@ -174,7 +174,7 @@ mod tests {
 
     /// A proof by trying: the kernel's tanh of every positive f32, against f64. It is odd by construction.
     #[test]
-    #[ignore = "a minute: cargo test --release -p circulant --lib geometry -- --ignored every_f32_tanh"]
+    #[ignore = "minutes: cargo test -p circulant --lib geometry -- --ignored every_f32_tanh"]
     fn every_f32_tanh() {
         let mut y = vec![0.0_f32; 1 << 16];
         let last = f32::INFINITY.to_bits();

@@ -20,13 +20,13 @@ use burn::module::Param;
 use burn::nn::Linear;
 use burn::nn::conv::Conv2d;
 use burn::tensor::Tensor;
+use circulant_kernels::{clip_norm_1d, clip_norm_2d};
 
 use super::models::MNIST;
 use super::{GeometryError, OperatorNorm, SameConvolution};
 use crate::models::{FeatureHead, FeatureLayer, HiddenLayer, MnistModel};
 use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host, with_values};
 use crate::ops::{Layout, Operator};
-use circulant_kernels::{clip_norm_1d, clip_norm_2d};
 
 /// What can be brought below a norm.
 pub trait NormControl {

@@ -92,6 +92,14 @@ pub enum GeometryError {
         /// The largest norm.
         limit: f64,
     },
+    /// A device whose arithmetic was not analysed.
+    #[error(
+        "certificates are about the forward pass on the CPU, got inputs on {got}; move model and inputs to circulant::cpu()"
+    )]
+    Device {
+        /// The device.
+        got: String,
+    },
     /// A prior whose scale is random, for which the tail bound does not hold.
     #[error(
         "layer {layer}: the slope of the prior is learned, so its variances are random; \

@@ -54,6 +54,7 @@ pub mod gram;
 mod models;
 pub mod network;
 pub mod norms;
+mod radii;
 pub mod rounding;
 pub mod tail;
 

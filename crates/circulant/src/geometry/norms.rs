@@ -16,14 +16,14 @@ use burn::module::Param;
 use burn::nn::conv::Conv2d;
 use burn::nn::{Linear, PaddingConfig2d};
 use burn::tensor::Tensor;
+use circulant_kernels::{
+    NormEnclosure, convolution_norm_bound, matrix_norm, operator_norm_1d, operator_norm_2d,
+};
 
 use super::rounding::{LinearRounding, UNIT_DOUBLE, filter_error};
 use super::{Estimate, GeometryError, LayerBound, LowerBound, UpperBound};
 use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host};
 use crate::ops::Layout;
-use circulant_kernels::{
-    NormEnclosure, convolution_norm_bound, matrix_norm, operator_norm_1d, operator_norm_2d,
-};
 
 /// An operator norm from both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]

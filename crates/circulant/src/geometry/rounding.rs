@@ -63,8 +63,9 @@ use super::{GeometryError, NetworkBound, UpperBound};
 
 /// Unit roundoff of f32.
 pub(super) const UNIT: f64 = 1.0 / 16_777_216.0;
-/// Unit roundoff of f64.
-pub(super) const UNIT_DOUBLE: f64 = f64::EPSILON / 2.0;
+/// Unit roundoff of f64, times eight: a twiddle is the cosine of an angle of up to `2 pi` that was itself rounded three times, so in f64 it is off by up
+/// to 20 units instead of one. (In f32 it is rounded from f64, where this does not show.)
+pub(super) const UNIT_DOUBLE: f64 = 4.0 * f64::EPSILON;
 /// Intermediate numbers beyond this could overflow.
 const OVERFLOW: f64 = 1e37;
 /// `2^-130`.

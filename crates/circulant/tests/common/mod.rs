@@ -86,10 +86,9 @@ pub fn largest_singular_value(rows: usize, columns: usize, values: &[f64]) -> f6
                 let zeta = (beta - alpha) / (2.0 * gamma);
                 let t = zeta.signum() / (zeta.abs() + (1.0 + zeta * zeta).sqrt());
                 let c = 1.0 / (1.0 + t * t).sqrt();
-                for r in 0..rows {
-                    let (x, y) = (matrix[p][r], matrix[q][r]);
-                    matrix[p][r] = c * x - c * t * y;
-                    matrix[q][r] = c * t * x + c * y;
+                let (before, after) = matrix.split_at_mut(q);
+                for (x, y) in before[p].iter_mut().zip(&mut after[0]) {
+                    (*x, *y) = (c * *x - c * t * *y, c * t * *x + c * *y);
                 }
             }
         }
