@@ -5,7 +5,7 @@ mod common;
 use burn::module::{Module, Param};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use circulant::geometry::{
     Activation, GeometryError, NetworkBound, NormBounds, NormControl, NormPenalty, OperatorNorm,
     SameConvolution, clip_convolution,
@@ -347,10 +347,11 @@ fn no_pair_of_a_million_exceeds_the_bound() {
 /// The bound is never below the norm, near it, and its gradient is that of finite differences.
 #[track_caller]
 fn check_penalty<L: NormPenalty + OperatorNorm + Module, const D: usize>(
-    layer: &L,
+    make: impl Fn(&Device) -> L,
     parameter: impl Fn(&mut L) -> &mut Param<Tensor<D>>,
     closeness: f64,
 ) {
+    let layer = &make(&double());
     let bound = |layer: &L| host(layer.gram_bound(5).expect("finite"))[0];
     let (value, norm) = (bound(layer), layer.norm_bounds().expect("finite"));
     assert!(
@@ -358,7 +359,7 @@ fn check_penalty<L: NormPenalty + OperatorNorm + Module, const D: usize>(
         "{value} {norm:?}"
     );
     assert!(value <= norm.upper().get() * closeness, "{value} {norm:?}");
-    let mut tracked = layer.clone().to_device(&double().autodiff());
+    let mut tracked = make(&double().autodiff());
     let penalty = tracked.gram_bound(5).expect("finite");
     let gradients = penalty.backward();
     let gradient = parameter(&mut tracked)
@@ -389,22 +390,26 @@ fn check_penalty<L: NormPenalty + OperatorNorm + Module, const D: usize>(
 
 #[test]
 fn the_penalty_is_a_bound_with_its_gradient() {
-    let device = double();
     for d in [1, 5, 8] {
-        let layer = SpectralCirculant1dConfig::new(d).init(&device);
-        check_penalty(&layer, |layer| &mut layer.coordinates, 1.0 + 1e-9);
-        let layer = Circulant1dConfig::new(d).init(&device);
-        check_penalty(&layer, |layer| &mut layer.filter, 1.0 + 1e-9);
+        let spectral = |device: &Device| SpectralCirculant1dConfig::new(d).init(device);
+        check_penalty(spectral, |layer| &mut layer.coordinates, 1.0 + 1e-9);
+        let spatial = |device: &Device| Circulant1dConfig::new(d).init(device);
+        check_penalty(spatial, |layer| &mut layer.filter, 1.0 + 1e-9);
     }
     for (channels, grid) in [([1, 1], [3, 4]), ([2, 3], [2, 3]), ([3, 2], [1, 3])] {
-        let layer = SpectralBccb2dConfig::new(channels, grid).init(&device);
-        check_penalty(&layer, |layer| &mut layer.coordinates, 1.02);
-        let layer = Bccb2dConfig::new(channels, grid).init(&device);
-        check_penalty(&layer, |layer| &mut layer.filter, 1.02);
+        let spectral = |device: &Device| SpectralBccb2dConfig::new(channels, grid).init(device);
+        check_penalty(spectral, |layer| &mut layer.coordinates, 1.02);
+        let spatial = |device: &Device| Bccb2dConfig::new(channels, grid).init(device);
+        check_penalty(spatial, |layer| &mut layer.filter, 1.02);
     }
-    check_penalty(&linear(4, 3, 8), |layer| &mut layer.weight, 1.02);
-    let mut broken = SpectralCirculant1dConfig::new(4).init(&device);
-    broken.coordinates = Param::from_tensor(Tensor::full([4], f64::NAN, &device));
+    let dense = |device: &Device| {
+        let mut layer = LinearConfig::new(4, 3).init(device);
+        layer.weight = Param::from_tensor(random(8, [4, 3], device));
+        layer
+    };
+    check_penalty(dense, |layer| &mut layer.weight, 1.02);
+    let mut broken = SpectralCirculant1dConfig::new(4).init(&double());
+    broken.coordinates = Param::from_tensor(Tensor::full([4], f64::NAN, &double()));
     assert!(matches!(
         broken.gram_bound(4),
         Err(GeometryError::NotFinite { .. })
