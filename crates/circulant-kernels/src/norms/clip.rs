@@ -5,6 +5,7 @@
 //! A bin that satisfies the limit, up to the rounding of the test, is not touched, so clipping
 //! twice is clipping once, bit for bit.
 
+use faer::Mat;
 use rayon::prelude::*;
 
 use crate::bins::Bin;
@@ -140,14 +141,12 @@ fn clip_matrix(
     }
     // Rebuilt from the clipped values: taking the surplus off a large matrix would leave an error
     // of the size of the large one.
-    let clipped: Vec<f64> = (0..columns).map(|k| s[k].re.min(scaled)).collect();
+    let scaled_u = Mat::from_fn(rows, columns, |i, k| u[(i, k)] * s[k].re.min(scaled));
+    let rebuilt = scaled_u * v.adjoint();
     let transposed = rows != channels_in;
     for i in 0..rows {
         for j in 0..columns {
-            let mut entry = faer::c64::new(0.0, 0.0);
-            for (k, &value) in clipped.iter().enumerate() {
-                entry += u[(i, k)] * v[(j, k)].conj() * value;
-            }
+            let entry = rebuilt[(i, j)];
             let (row, column) = if transposed { (j, i) } else { (i, j) };
             let at = row * channels_out + column;
             values[at] = scale.undo(entry.re);

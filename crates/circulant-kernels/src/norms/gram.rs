@@ -11,6 +11,7 @@
 //! bound over all bins. What is returned is not the computed `B` but a number at or just above it
 //! that a factorisation in f64 has proven (`proof`), so rounding in the powers cannot break it.
 
+use faer::traits::ComplexField;
 use faer::{Mat, c64};
 
 use crate::error::KernelError;
@@ -26,8 +27,18 @@ const MOST_SQUARINGS: usize = 24;
 
 /// A certified upper bound on the norm of a 2D layer, coordinates `[coordinate, C_in, C_out]`.
 ///
-/// `squarings` is `k` above; 4 to 6 are usual. For random square matrices of 64 channels the bound
-/// is TIGHTNESS.
+/// `squarings` is `k` above. For a random Gaussian layer of 64 to 64 channels on 32 x 32 pixels the
+/// bound exceeds the norm by 17, 4, 0.6 and 0.04 percent for `k` = 1, 2, 3 and 4; singular values that lie
+/// closer together need more.
+///
+/// ```
+/// use circulant_kernels::{HalfPlane, gram_bound_2d};
+///
+/// let layout = HalfPlane::new(1, 1)?; // one real bin: here the 2 x 2 identity
+/// let bound = gram_bound_2d(&layout, 2, 2, &[1.0, 0.0, 0.0, 1.0], 4)?;
+/// assert!(1.0 <= bound && bound < 1.02);
+/// # Ok::<(), circulant_kernels::KernelError>(())
+/// ```
 pub fn gram_bound_2d(
     layout: &HalfPlane,
     channels_in: usize,
@@ -105,7 +116,7 @@ pub(super) fn bound_of<B: Bins>(bins: &B, squarings: usize) -> Result<Bound, Ker
     let candidates = search.candidates();
     let of_bin = |index: usize| {
         let powers = Powers::new(&search.load(index), squarings);
-        let upper = search.confirm(index, powers.bound);
+        let upper = search.confirm(index, powers.bound());
         Bound {
             upper,
             index,
@@ -124,33 +135,90 @@ pub(super) fn bound_of<B: Bins>(bins: &B, squarings: usize) -> Result<Bound, Ker
     Ok(bound)
 }
 
-/// The powers `G, G^2, G^4, ...` of one matrix, each divided by its Frobenius norm.
-pub(super) struct Powers {
-    matrix: Mat<c64>,
-    powers: Vec<Mat<c64>>,
-    bound: f64,
+/// The powers of one matrix, in real arithmetic for a real one: that is four times less work.
+pub(super) enum Powers {
+    Real(Chain<f64>),
+    Complex(Chain<c64>),
 }
 
 impl Powers {
-    pub(super) fn new(matrix: &Matrix<f64>, squarings: usize) -> Self {
-        let matrix = to_faer(matrix);
+    fn new(matrix: &Matrix<f64>, squarings: usize) -> Self {
+        if matrix.complex {
+            return Self::Complex(Chain::new(to_faer(matrix), squarings));
+        }
+        let real = Mat::from_fn(matrix.rows, matrix.columns, |i, j| matrix.row(i).0[j]);
+        Self::Real(Chain::new(real, squarings))
+    }
+
+    fn bound(&self) -> f64 {
+        match self {
+            Self::Real(chain) => chain.bound,
+            Self::Complex(chain) => chain.bound,
+        }
+    }
+
+    /// `B/(tr G^p) K G^(p-1)`, zero for a zero matrix.
+    pub(super) fn gradient(&self) -> Mat<c64> {
+        match self {
+            Self::Real(chain) => chain.gradient(),
+            Self::Complex(chain) => chain.gradient(),
+        }
+    }
+}
+
+/// A real or complex number.
+pub(super) trait Entry: ComplexField<Real = f64> + Copy {
+    fn of(real: f64) -> Self;
+    fn parts(self) -> c64;
+}
+
+impl Entry for f64 {
+    fn of(real: f64) -> Self {
+        real
+    }
+    fn parts(self) -> c64 {
+        c64::new(self, 0.0)
+    }
+}
+
+impl Entry for c64 {
+    fn of(real: f64) -> Self {
+        Self::new(real, 0.0)
+    }
+    fn parts(self) -> c64 {
+        self
+    }
+}
+
+/// `G, G^2, G^4, ...`, each divided by its Frobenius norm.
+pub(super) struct Chain<E> {
+    matrix: Mat<E>,
+    powers: Vec<Mat<E>>,
+    bound: f64,
+}
+
+impl<E: Entry> Chain<E> {
+    fn new(matrix: Mat<E>, squarings: usize) -> Self {
+        let last = squarings.min(MOST_SQUARINGS);
         let mut power = matrix.adjoint() * &matrix;
         let mut powers = Vec::new();
         // B^p = |G^(2^k)|_F, and every division is made up for: B = norm_0^(1/2) norm_1^(1/4) ...
         let mut bound = 1.0;
-        for k in 0..=squarings.min(MOST_SQUARINGS) {
+        for k in 0..=last {
             let norm = power.norm_l2();
+            // Only a zero matrix has it: the square of a normalised power has at least 1/sqrt(n).
             if norm == 0.0 {
-                return Self {
-                    matrix,
-                    powers: Vec::new(),
-                    bound: 0.0,
-                };
+                bound = 0.0;
+                break;
             }
             bound *= (0..=k).fold(norm, |root, _| root.sqrt());
-            power = faer::Scale(c64::new(1.0 / norm, 0.0)) * power;
-            let square = &power * &power;
-            powers.push(std::mem::replace(&mut power, square));
+            power = faer::Scale(E::of(1.0 / norm)) * power;
+            let next = if k < last {
+                &power * &power
+            } else {
+                Mat::new()
+            };
+            powers.push(std::mem::replace(&mut power, next));
         }
         Self {
             matrix,
@@ -159,23 +227,22 @@ impl Powers {
         }
     }
 
-    /// `B/(tr G^p) K G^(p-1)`, zero for a zero matrix.
-    ///
     /// With `Q` the product of the normalised powers, `K G^(p-1)` is a multiple of `K Q`; the
-    /// multiple follows from Euler's identity `sum dB/dK K = B`.
-    pub(super) fn gradient(&self) -> Mat<c64> {
+    /// multiple follows from Euler's identity, `sum dB/dK K = B`.
+    fn gradient(&self) -> Mat<c64> {
         let mut product = self.matrix.clone();
         for power in &self.powers {
             product = &product * power;
         }
+        let (rows, columns) = (product.nrows(), product.ncols());
         let mut inner = 0.0;
-        for j in 0..product.ncols() {
-            for i in 0..product.nrows() {
-                let (x, k) = (product[(i, j)], self.matrix[(i, j)]);
+        for j in 0..columns {
+            for i in 0..rows {
+                let (x, k) = (product[(i, j)].parts(), self.matrix[(i, j)].parts());
                 inner += x.re * k.re + x.im * k.im;
             }
         }
         let factor = if inner > 0.0 { self.bound / inner } else { 0.0 };
-        faer::Scale(c64::new(factor, 0.0)) * product
+        Mat::from_fn(rows, columns, |i, j| product[(i, j)].parts() * factor)
     }
 }

@@ -5,12 +5,14 @@
 //! how tight the bound is, never whether it holds.
 //!
 //! # Rounding
-//! With `m x n` entries and `g = (2 max(m, n) + 16) eps`, `eps = 2^-52`: the computed `y` is off `K v`
-//! by at most `sqrt(2) g/2 |K|_F |v|` (every component is a sum of at most `2 n` products), and the
-//! computed norms of `y`, `v` and `K` have a relative error below `g`. So
-//! `|K v|/|v| >= (|y| (1 - g) - 1.5 g |K|_F (1 + g)^2 |v|)/(|v| (1 + g))` in computed numbers; entries
-//! that scaling has lost to underflow, below `2^-1074`, vanish in the surplus, since the largest
-//! entry of all bins is at least 1.
+//! Let `K` be `m x n` and `eps = 2^-52`. A component of the computed `y` is a sum of at most `2 n` products, so
+//! `y` is off `K v` by at most `sqrt(2) g |K|_F |v|` with `g = (2 n + 16) eps`. Squares are summed in
+//! eight lanes, so a computed norm of a vector of length `l` has a relative error below
+//! `(l/8 + 24) eps`: no square passes more than `l/8 + 12` roundings, and there are at most two such sums.
+//! With `h` that error for the longer vector,
+//! `|K v|/|v| >= (|y| (1 - h) - 1.5 g |K|_F |v|)/(|v| (1 + h))` in computed numbers; the factor 1.5
+//! covers the errors of `|K|_F` and `|v|` in that term. Entries that scaling has lost to underflow,
+//! below `2^-1074`, vanish in `g`, since the largest entry of all bins is about 1 or more.
 
 use faer::linalg::solvers::Svd;
 use faer::{Mat, Side, c64};
@@ -91,9 +93,9 @@ fn apply(matrix: &Matrix<f64>, v: &Split, y: &mut Split) {
     Isa::best().run::<f64, _>(Apply { matrix, v, y });
 }
 
-/// `z = K^H y`; `z` is as long as a padded row.
-fn apply_adjoint(matrix: &Matrix<f64>, y: &Split, z: &mut Split) {
-    Isa::best().run::<f64, _>(ApplyAdjoint { matrix, y, z });
+/// `z = K^H K v`; both are as long as a padded row.
+fn apply_gram(matrix: &Matrix<f64>, v: &Split, z: &mut Split) {
+    Isa::best().run::<f64, _>(ApplyGram { matrix, v, z });
 }
 
 /// Plain loops, compiled for the best instruction set.
@@ -119,27 +121,30 @@ impl Kernel<f64> for Apply<'_> {
     }
 }
 
-struct ApplyAdjoint<'a> {
+struct ApplyGram<'a> {
     matrix: &'a Matrix<f64>,
-    y: &'a Split,
+    v: &'a Split,
     z: &'a mut Split,
 }
 
-impl Kernel<f64> for ApplyAdjoint<'_> {
+impl Kernel<f64> for ApplyGram<'_> {
     type Output = ();
 
+    /// Row by row, so that the matrix is read once.
     #[inline(always)]
     fn run<V: Vector<Scalar = f64>>(self) {
-        let Self { matrix, y, z } = self;
+        let Self { matrix, v, z } = self;
         z.re.fill(0.0);
         z.im.fill(0.0);
         for r in 0..matrix.rows {
             let (re, im) = matrix.row(r);
-            axpy(&mut z.re, y.re[r], re);
+            let y_re = dot(re, &v.re) - dot(im, &v.im);
+            axpy(&mut z.re, y_re, re);
             if matrix.complex {
-                axpy(&mut z.re, y.im[r], im);
-                axpy(&mut z.im, y.im[r], re);
-                axpy(&mut z.im, -y.re[r], im);
+                let y_im = dot(re, &v.im) + dot(im, &v.re);
+                axpy(&mut z.re, y_im, im);
+                axpy(&mut z.im, y_im, re);
+                axpy(&mut z.im, -y_re, im);
             }
         }
     }
@@ -187,31 +192,32 @@ pub(super) fn to_faer(matrix: &Matrix<f64>) -> Mat<c64> {
 fn gain(matrix: &Matrix<f64>, v: &Split) -> f64 {
     let mut y = Split::zeros(matrix.rows, matrix.complex);
     apply(matrix, v, &mut y);
-    let g = (2 * matrix.rows + 16) as f64 * f64::EPSILON;
+    let g = (2 * matrix.columns + 16) as f64 * f64::EPSILON;
+    let h = (matrix.rows / 8 + 24) as f64 * f64::EPSILON;
     let (of_y, of_v) = (y.norm(), v.norm());
-    let surplus = 1.5 * g * matrix.frobenius() * (1.0 + 4.0 * g) * of_v;
-    let bound = (of_y * (1.0 - g) - surplus) / (of_v * (1.0 + g)) * (1.0 - 16.0 * f64::EPSILON);
+    let surplus = 1.5 * g * matrix.frobenius() * of_v;
+    let bound = (of_y * (1.0 - h) - surplus) / (of_v * (1.0 + h)) * (1.0 - 16.0 * f64::EPSILON);
     // A NaN (a zero vector) becomes 0 as well: no claim.
     bound.max(0.0)
 }
 
 /// More steps than this cost more than a decomposition gains.
 const STEPS: usize = 160;
-/// Steps between two looks at the residual.
+/// The first look at the residual; later ones are half as many steps apart as were taken, because
+/// a look costs the decomposition of a tridiagonal matrix.
 const LOOK: usize = 8;
 
 /// The leading Ritz vector of `K^H K`, as long as a padded row.
 fn lanczos(matrix: &Matrix<f64>, tolerance: f64) -> Split {
     let complex = matrix.complex;
     let mut v = start(matrix);
-    let mut y = Split::zeros(matrix.rows, complex);
     let mut basis: Vec<Split> = Vec::new();
     let (mut diagonal, mut beside): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     let steps = matrix.columns.min(STEPS);
+    let mut look = LOOK;
     loop {
-        apply(matrix, &v, &mut y);
         let mut z = Split::zeros(matrix.stride, complex);
-        apply_adjoint(matrix, &y, &mut z);
+        apply_gram(matrix, &v, &mut z);
         diagonal.push(v.inner(&z).0);
         basis.push(v);
         for other in basis.iter().rev() {
@@ -222,7 +228,8 @@ fn lanczos(matrix: &Matrix<f64>, tolerance: f64) -> Split {
         let largest = diagonal.iter().copied().fold(0.0, f64::max);
         // What is left when the space is exhausted is rounding error.
         let exhausted = beta <= 1e-13 * largest || basis.len() >= steps;
-        if exhausted || basis.len().is_multiple_of(LOOK) {
+        if exhausted || basis.len() == look {
+            look += LOOK.max(look / 2);
             let coefficients = leading_of_tridiagonal(&diagonal, &beside);
             let last = coefficients[coefficients.len() - 1].abs();
             if exhausted || beta * last <= tolerance * largest {

@@ -167,12 +167,12 @@ impl Kernel<f64> for Pass<'_> {
     fn run<V: Vector<Scalar = f64>>(self) -> Survey {
         const LANES: usize = 8;
         let (mut largest, mut squares) = ([0.0f64; LANES], [0.0f64; LANES]);
-        // `x - x` is NaN for NaN and infinity, else 0.
+        // `0 x` is NaN for NaN and infinity, else 0.
         let mut zeros = [0.0f64; LANES];
         let mut take = |chunk: &[f64; LANES]| {
             for i in 0..LANES {
                 let x = chunk[i];
-                zeros[i] += x - x;
+                zeros[i] += 0.0 * x;
                 squares[i] += x * x;
                 largest[i] = if x.abs() > largest[i] {
                     x.abs()

@@ -61,12 +61,12 @@ impl NormEnclosure {
 
 /// `Ok` when every value is finite.
 fn expect_finite(what: &'static str, values: &[f64]) -> Result<(), KernelError> {
-    // `x - x` is NaN for NaN and infinity, else 0; lanes keep the loop free of branches.
+    // `0 x` is NaN for NaN and infinity, else 0; lanes keep the loop free of branches.
     let (chunks, rest) = values.as_chunks::<8>();
     let mut sums = [0.0; 8];
     for chunk in chunks {
         for (sum, x) in sums.iter_mut().zip(chunk) {
-            *sum += x - x;
+            *sum += 0.0 * x;
         }
     }
     if sums.iter().chain(rest).all(|x| x.is_finite()) {

@@ -35,6 +35,10 @@ const COARSE: f64 = 1e-3;
 /// Residual at which the gain is as good as f64 allows.
 const FINE: f64 = 1e-9;
 
+/// No norm is smaller: the largest part of an entry is at least 1, or was before rounding. To start
+/// here keeps a bad lower bound from stalling a proof.
+const SMALLEST: f64 = 0.9;
+
 /// A bin that was refined.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Refined {
@@ -143,6 +147,9 @@ impl<'a, B: Bins> Search<'a, B> {
     /// bin that is not returned is at most that lower bound.
     pub(super) fn candidates(&self) -> Vec<Refined> {
         let order = self.bins.order();
+        if let [only] = order[..] {
+            return self.refine(&[only], FINE);
+        }
         let mut refined: Vec<Refined> = Vec::new();
         let (mut seen, mut best) = (0, 0.0f64);
         while seen < order.len() {
@@ -185,7 +192,7 @@ impl<'a, B: Bins> Search<'a, B> {
     fn raise_until_proven(&self, open: &[usize], lower: &mut f64) -> f64 {
         let mut raise = 1.0;
         loop {
-            let shift = self.double.shift_above(*lower, raise).max(0.25);
+            let shift = self.double.shift_above(lower.max(SMALLEST), raise);
             let failed = self.not_proven(open, shift);
             if failed.is_empty() {
                 return self.double.proven(shift);
@@ -205,7 +212,7 @@ impl<'a, B: Bins> Search<'a, B> {
         let mut matrix = self.load::<f64>(index);
         let mut raise = 1.0;
         loop {
-            let shift = self.double.shift_above(proposal, raise).max(0.25);
+            let shift = self.double.shift_above(proposal.max(SMALLEST), raise);
             if proves(self.isa, &mut matrix, shift) {
                 return self.double.proven(shift);
             }

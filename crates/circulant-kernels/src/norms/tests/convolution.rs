@@ -85,5 +85,6 @@ fn zeros_and_wrong_input() {
     assert!(convolution_norm_bound(&[1.0; 8], 1, 1, [3, 3], [4, 4]).is_err());
     assert!(convolution_norm_bound(&[], 1, 1, [0, 3], [4, 4]).is_err());
     assert!(convolution_norm_bound(&[1.0; 9], 1, 1, [3, 3], [0, 4]).is_err());
+    assert!(convolution_norm_bound(&[1.0; 9], 1, 1, [3, 3], [usize::MAX; 2]).is_err());
     assert!(convolution_norm_bound(&[f64::NAN], 1, 1, [1, 1], [4, 4]).is_err());
 }
