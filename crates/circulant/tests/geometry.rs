@@ -341,6 +341,9 @@ fn wrong_arguments_are_errors_that_say_what_to_do() {
         error.contains("one per input, 2") && error.contains("got 1"),
         "{error}"
     );
+    let wide = Tensor::<2>::ones([2, 5], &device);
+    let error = message(config.certify(&model, wide, Target::Predicted));
+    assert!(error.contains("hidden takes 4 numbers, got 5"), "{error}");
     let nan = Tensor::<2>::from_data([[0.0, 1.0, 2.0, 3.0], [0.0, f32::NAN, 0.0, 0.0]], &device);
     let error = message(config.certify(&model, nan, Target::Predicted));
     assert!(

@@ -174,7 +174,7 @@ mod tests {
 
     /// A proof by trying: the kernel's tanh of every positive f32, against f64. It is odd by construction.
     #[test]
-    #[ignore = "minutes: cargo test -p circulant --lib geometry -- --ignored every_f32_tanh"]
+    #[ignore = "20 seconds: cargo test -p circulant --lib geometry -- --ignored every_f32_tanh"]
     fn every_f32_tanh() {
         let mut y = vec![0.0_f32; 1 << 16];
         let last = f32::INFINITY.to_bits();

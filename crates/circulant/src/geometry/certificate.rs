@@ -134,6 +134,8 @@ impl CertificateConfig {
         target: Target<'_>,
     ) -> Result<Certificates, GeometryError> {
         let network = model.network_bound()?;
+        // Before the forward pass, which would panic where sizes do not fit.
+        network.rounding_error_of(UpperBound::ZERO, Some(inputs.size))?;
         let logits = Logits::new(&model.valid(), inputs, self.batch)?;
         let classes = logits.targets(target)?;
         let margins: Vec<Margins> = classes
@@ -153,7 +155,7 @@ impl CertificateConfig {
                 largest + UpperBound::new(farthest)
             }
         };
-        let rounding = network.rounding_error(input_norm)?;
+        let rounding = network.rounding_error_of(input_norm, Some(inputs.size))?;
         radii.set_slack(rounding);
         let certificate = |(margins, norm): (&Margins, &UpperBound)| {
             let room = (LowerBound::new(input_norm.get()) - *norm).at_least_zero();
@@ -194,6 +196,8 @@ fn checked_norm<const D: usize>(
 /// Inputs and their norms.
 pub(super) struct Inputs<const D: usize> {
     pub(super) tensor: Tensor<D>,
+    /// Numbers of one input.
+    size: usize,
     pub(super) norms: Vec<UpperBound>,
 }
 
@@ -222,6 +226,7 @@ impl<const D: usize> Inputs<D> {
         }
         Ok(Self {
             tensor,
+            size: row,
             norms: values.chunks_exact(row).map(UpperBound::norm).collect(),
         })
     }

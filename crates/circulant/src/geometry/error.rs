@@ -70,6 +70,19 @@ pub enum GeometryError {
         /// What there is.
         got: String,
     },
+    /// A layer that is described for another number of inputs than it gets.
+    #[error(
+        "{layer} takes {expected} numbers, got {got}; the inputs or the order of the layers in the description are wrong, \
+         or the layer is applied to several rows of one input, which is not bounded"
+    )]
+    LayerInputs {
+        /// The layer.
+        layer: String,
+        /// What it takes.
+        expected: usize,
+        /// What it gets.
+        got: usize,
+    },
     /// A number outside its range.
     #[error("{what} must be {expected}, got {got}")]
     Setting {

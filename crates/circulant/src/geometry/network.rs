@@ -65,6 +65,7 @@ pub struct LayerBound {
     name: String,
     norm: NormBounds,
     bias: UpperBound,
+    inputs: usize,
     outputs: usize,
     rounding: LinearRounding,
     /// `[inputs, outputs]` of a dense layer.
@@ -76,13 +77,14 @@ impl LayerBound {
         name: &str,
         norm: NormBounds,
         bias: UpperBound,
-        outputs: usize,
+        [inputs, outputs]: [usize; 2],
         rounding: LinearRounding,
     ) -> Self {
         Self {
             name: name.to_owned(),
             norm,
             bias,
+            inputs,
             outputs,
             rounding,
             weights: None,
@@ -106,6 +108,11 @@ impl LayerBound {
     /// The 2-norm of its bias over all outputs.
     pub fn bias_norm(&self) -> UpperBound {
         self.bias
+    }
+
+    /// The number of inputs.
+    pub fn inputs(&self) -> usize {
+        self.inputs
     }
 
     /// The number of outputs.
@@ -247,6 +254,14 @@ impl NetworkBound {
             parts.iter().map(|part| part.values(start)).collect()
         };
         Ok(match &self.part {
+            // A layer that is applied to many rows at once has other errors than the one that was described.
+            Part::Layer(layer) if start.size.is_some_and(|size| size != layer.inputs) => {
+                return Err(GeometryError::LayerInputs {
+                    layer: layer.name.clone(),
+                    expected: layer.inputs,
+                    got: start.size.unwrap_or(0),
+                });
+            }
             Part::Layer(layer) => start.linear(
                 layer.norm.upper(),
                 layer.bias,

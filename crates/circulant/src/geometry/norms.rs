@@ -127,6 +127,7 @@ struct Circulant<'a> {
     /// The norm of the spatial filters, where these are the parameters.
     filter: Option<UpperBound>,
     bias: Option<&'a Param<Tensor<1>>>,
+    inputs: usize,
     outputs: usize,
     /// Whether the input is padded or the output cropped.
     is_cropped: bool,
@@ -149,7 +150,8 @@ impl Circulant<'_> {
         }
         let bias = bias_norm(self.bias, self.outputs, name)?;
         let rounding = LinearRounding::circulant(grid, channels, whole, bias, self.filter);
-        Ok(LayerBound::new(name, norm, bias, self.outputs, rounding))
+        let sizes = [self.inputs, self.outputs];
+        Ok(LayerBound::new(name, norm, bias, sizes, rounding))
     }
 }
 
@@ -160,6 +162,7 @@ impl OperatorNorm for SpectralCirculant1d {
             coordinates: to_host(self.coordinates.val()),
             filter: None,
             bias: self.bias.as_ref(),
+            inputs: self.d_in(),
             outputs: self.d_out(),
             is_cropped: self.d_in() != self.d_out(),
         }
@@ -174,6 +177,7 @@ impl OperatorNorm for SpectralBccb2d {
             coordinates: to_host(self.coordinates.val()),
             filter: None,
             bias: self.bias.as_ref(),
+            inputs: self.operator().input_len(),
             outputs: self.operator().output_len(),
             is_cropped: false,
         }
@@ -209,6 +213,7 @@ impl OperatorNorm for Circulant1d {
             coordinates,
             filter: Some(filter),
             bias: self.bias.as_ref(),
+            inputs: self.d_in(),
             outputs: self.d_out(),
             is_cropped: self.d_in() != self.d_out(),
         }
@@ -224,6 +229,7 @@ impl OperatorNorm for Bccb2d {
             coordinates,
             filter: Some(filter),
             bias: self.bias.as_ref(),
+            inputs: self.operator().input_len(),
             outputs: self.operator().output_len(),
             is_cropped: false,
         }
@@ -241,7 +247,7 @@ impl OperatorNorm for Linear {
         let bias = bias_norm(self.bias.as_ref(), outputs, name)?;
         let absolute = UpperBound::norm(&weights);
         let rounding = LinearRounding::sums(inputs, outputs, absolute, norm.upper, bias);
-        let mut bound = LayerBound::new(name, norm, bias, outputs, rounding);
+        let mut bound = LayerBound::new(name, norm, bias, [inputs, outputs], rounding);
         bound.set_weights(Arc::new(weights));
         Ok(bound)
     }
@@ -326,6 +332,13 @@ impl OperatorNorm for SameConvolution<'_> {
         // A sum of few positive numbers: one part in 1e12 is far more than its rounding.
         let absolute = UpperBound::norm(&sums) * UpperBound::new(1.0 + 1e-12);
         let rounding = LinearRounding::sums(taps, outputs, absolute, norm.upper, bias);
-        Ok(LayerBound::new(name, norm, bias, outputs, rounding))
+        let inputs = channels_in * self.grid[0] * self.grid[1];
+        Ok(LayerBound::new(
+            name,
+            norm,
+            bias,
+            [inputs, outputs],
+            rounding,
+        ))
     }
 }

@@ -57,6 +57,13 @@
 //! A product that underflows is off by `2^-150` at most, whatever its size. A kernel has at most `n` times `n` of them on the way to an output
 //! vector, and they grow by at most `n` on the way; `2^-130 n^2 (1 + L)(1 + N + E)` covers that. If a number could pass 1e37, the bound is infinite.
 //!
+//! # How loose it is
+//!
+//! The bound is about the worst case of every rounding at once, which does not happen: the errors that
+//! `cargo test -p circulant --test geometry_rounding -- --nocapture` measures are 1/2000 of it for the MNIST models (most of it is `gamma_784` of the
+//! read-out), a fifth of it for two features, and far less for prime lengths. For images of norm 9 the slack of a margin, `2 sqrt(2) e`, is 0.007 for
+//! a freshly made spectral model.
+//!
 //! The sums of this file are f64: a factor `1 + 1e-9` covers their own rounding.
 
 use super::{GeometryError, NetworkBound, UpperBound};
@@ -295,10 +302,19 @@ impl NetworkBound {
     ///
     /// An error names a part whose rounding is not known.
     pub fn rounding_error(&self, input_norm: UpperBound) -> Result<UpperBound, GeometryError> {
+        self.rounding_error_of(input_norm, None)
+    }
+
+    /// [`Self::rounding_error`] for inputs of a known number of numbers, which must fit the first layer.
+    pub(super) fn rounding_error_of(
+        &self,
+        input_norm: UpperBound,
+        size: Option<usize>,
+    ) -> Result<UpperBound, GeometryError> {
         let start = Values {
             norm: input_norm.get(),
             error: 0.0,
-            size: None,
+            size,
         };
         Ok(UpperBound::new(self.values(start)?.error))
     }
