@@ -21,6 +21,9 @@
 //! Nothing here is a rounded estimate that might be too small: upper bounds are rounded up, radii down, and the rounding errors of the f32 forward
 //! pass itself are subtracted from every margin ([`NetworkBound::rounding_error`]).
 //!
+//! A certificate is about one network of fixed numbers: a point estimate, a posterior mean, one posterior sample. It says nothing about probabilities
+//! that are averaged over samples ([`distribution`]).
+//!
 //! ```
 //! use burn::tensor::Tensor;
 //! use circulant::geometry::{CertificateConfig, Lipschitz, NormControl, Target};
