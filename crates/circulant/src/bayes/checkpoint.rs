@@ -164,13 +164,17 @@ impl<M: Network> Svi<M> {
                 .map_err(|error| broken(path, format!("{key}: {error}")))
         };
         for (what, expected) in identity(self, data_fingerprint) {
-            let found = entry(what)?;
-            if *found != expected {
+            // Files from before there were projections have no such entry.
+            let found = match metadata.get(what) {
+                None if what == "projection" => "no",
+                _ => entry(what)?,
+            };
+            if found != expected {
                 return Err(BayesError::OtherRun {
                     path: path.into(),
                     what,
                     expected,
-                    found: found.clone(),
+                    found: found.to_owned(),
                 });
             }
         }
