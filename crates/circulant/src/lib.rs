@@ -12,6 +12,9 @@
 //! CPU backend Flex the operators run in the fused kernels of `circulant-kernels`; every other
 //! backend composes them from ordinary tensor operations ([`ops`]).
 //!
+//! [`bayes`] puts posteriors in the place of parameters, and [`geometry`] bounds what a network can do: norms, Lipschitz
+//! constants, certified radii.
+//!
 //! ```
 //! use burn::tensor::{Device, Tensor};
 //! use circulant::nn::SpectralCirculant1dConfig;
@@ -27,6 +30,7 @@
 pub mod bayes;
 mod error;
 pub mod functions;
+pub mod geometry;
 pub mod metrics;
 pub mod models;
 pub mod nn;

@@ -20,8 +20,9 @@ use burn::tensor::Bytes;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
+use super::divergence::find_not_finite;
 use super::network::Network;
-use super::svi::{Svi, Watch, find_not_finite};
+use super::svi::{Svi, Watch};
 use super::{BayesError, Bayesian};
 use crate::record;
 
@@ -73,7 +74,7 @@ fn checksum<'a>(tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
 }
 
 /// What must agree between a checkpoint and the run that resumes from it.
-fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, String); 6] {
+fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, String); 7] {
     [
         ("format", FORMAT.to_owned()),
         ("model", svi.network().identity()),
@@ -81,6 +82,10 @@ fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, 
         ("batch", svi.config.batch.to_string()),
         ("examples", svi.examples().to_string()),
         ("data", format!("{data_fingerprint:016x}")),
+        (
+            "projection",
+            if svi.has_projection() { "yes" } else { "no" }.to_owned(),
+        ),
     ]
 }
 
@@ -160,13 +165,17 @@ impl<M: Network> Svi<M> {
                 .map_err(|error| broken(path, format!("{key}: {error}")))
         };
         for (what, expected) in identity(self, data_fingerprint) {
-            let found = entry(what)?;
-            if *found != expected {
+            // Files from before there were projections have no such entry.
+            let found = match metadata.get(what) {
+                None if what == "projection" => "no",
+                _ => entry(what)?,
+            };
+            if found != expected {
                 return Err(BayesError::OtherRun {
                     path: path.into(),
                     what,
                     expected,
-                    found: found.clone(),
+                    found: found.to_owned(),
                 });
             }
         }

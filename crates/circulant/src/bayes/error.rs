@@ -155,6 +155,14 @@ pub enum BayesError {
         /// What was given.
         got: String,
     },
+    /// The projection after a step failed.
+    #[error("step {step}: the projection of the network failed: {source}")]
+    Projection {
+        /// Steps done before it.
+        step: u64,
+        /// What the projection said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The parameters do not fit the model.
     #[error(transparent)]
     Record(#[from] RecordError),

@@ -19,14 +19,17 @@
 mod checkpoint;
 mod classifier;
 mod data;
+mod divergence;
 mod elbo;
 mod error;
 mod gaussian;
+mod means;
 mod network;
 mod noise;
 mod posterior;
 mod predictive;
 mod prior;
+mod projection;
 mod site;
 mod svi;
 mod traversal;
@@ -46,5 +49,6 @@ pub use self::predictive::{Predictions, PredictiveConfig};
 pub use self::prior::{
     Frequency, Matern, Slope, SpectralPrior, SquaredExponential, StationarySpectrum, Table,
 };
+pub use self::projection::Projection;
 pub use self::site::{PosteriorKind, Prior, Site};
 pub use self::svi::{CheckpointPlan, StepReport, Stop, Svi, SviConfig};

@@ -357,14 +357,14 @@ impl ModuleVisitor for Parameters {
 }
 
 /// Puts values, or empty tensors, in the place of the parameters of the sites.
-struct Replace<'a> {
+pub(super) struct Replace<'a> {
     visited: usize,
     sites: std::iter::Peekable<std::slice::Iter<'a, SiteDescription>>,
     values: Option<std::vec::IntoIter<Tensor<1>>>,
 }
 
 impl<'a> Replace<'a> {
-    fn new(sites: &'a [SiteDescription], values: Option<Vec<Tensor<1>>>) -> Self {
+    pub(super) fn new(sites: &'a [SiteDescription], values: Option<Vec<Tensor<1>>>) -> Self {
         Self {
             visited: 0,
             sites: sites.iter().peekable(),

@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use burn::config::Config;
-use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::Tensor;
 
 use super::data::{Batch, BatchOrder, LabelledData};
+use super::divergence::diverged;
 use super::elbo::{Draws, Elbo, KlWeight};
 use super::network::Network;
-use super::traversal::Path;
+use super::projection::Projection;
 use super::{BayesError, Bayesian, Classifier};
 use crate::functions::cross_entropy;
 use crate::optim::FusedAdam;
@@ -129,6 +129,7 @@ pub struct Svi<M> {
     pub(super) optimizer: ModuleOptimizer,
     pub(super) config: SviConfig,
     elbo: Elbo,
+    pub(super) projection: Option<Projection<M>>,
     pub(super) step: u64,
     pub(super) watch: Watch,
 }
@@ -189,6 +190,7 @@ impl<M: Network> Svi<M> {
             optimizer,
             config,
             elbo,
+            projection: None,
             step: 0,
             watch: Watch::START,
         })
@@ -231,14 +233,14 @@ impl<M: Network> Svi<M> {
     /// One gradient step on a batch of `batch` examples; `log_likelihood` gives the sum of `log p(y|x, theta)` over
     /// the batch, `[1]`, for a network of drawn parameters. Any likelihood will do.
     ///
-    /// A loss that is not finite is an error and changes nothing.
+    /// A loss that is not finite is an error and changes nothing. A projection that fails is an error too; the step itself is done by then.
     pub fn step(
         &mut self,
         batch: usize,
         log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> Result<StepReport, BayesError> {
         let (report, gradients) = self.gradients(&self.draw(), batch, log_likelihood)?;
-        self.update(&report, gradients);
+        self.update(&report, gradients)?;
         Ok(report)
     }
 
@@ -269,12 +271,17 @@ impl<M: Network> Svi<M> {
         Ok((report, gradients))
     }
 
-    fn update(&mut self, report: &StepReport, gradients: GradientsParams) {
+    fn update(
+        &mut self,
+        report: &StepReport,
+        gradients: GradientsParams,
+    ) -> Result<(), BayesError> {
         let network = self.network.take().expect("put back below");
         let rate = self.config.learning_rate;
         self.network = Some(self.optimizer.step(rate, network, gradients));
         self.step += 1;
         self.watch.see(report.step, report.loss);
+        self.project()
     }
 
     fn has_converged(&self) -> bool {
@@ -350,10 +357,11 @@ impl<M: Network> Svi<M> {
         // One thread waits for memory, the other works through many small tensors.
         let next = order.at(self.step + 1);
         let update_and_draw = || {
-            self.update(&report, gradients);
-            self.draw()
+            self.update(&report, gradients)?;
+            Ok::<_, BayesError>(self.draw())
         };
         let (batch, draws) = rayon::join(|| data.batch(next), update_and_draw);
+        let draws = draws?;
         Ok((report, Ready { batch, draws }))
     }
 }
@@ -362,66 +370,4 @@ impl<M: Network> Svi<M> {
 struct Ready<M, const D: usize> {
     batch: Batch<D>,
     draws: Draws<M>,
-}
-
-/// Finds a parameter, or failing that a gradient, that is not finite.
-struct FindNotFinite<'a> {
-    path: Path,
-    gradients: Option<&'a GradientsParams>,
-    found: Option<String>,
-}
-
-impl ModuleVisitor for FindNotFinite<'_> {
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let tensor = match self.gradients {
-            None => Some(param.val().inner()),
-            Some(gradients) => gradients.get::<D>(param.id),
-        };
-        let is_bad = |tensor: Tensor<D>| tensor.into_data().iter::<f64>().any(|x| !x.is_finite());
-        if self.found.is_none() && tensor.is_some_and(is_bad) {
-            self.found = Some(self.path.name());
-        }
-    }
-}
-
-/// The first parameter, or gradient, of `network` that is not finite.
-pub(super) fn find_not_finite<M: Network>(
-    network: &Bayesian<M>,
-    gradients: Option<&GradientsParams>,
-) -> Option<String> {
-    let mut find = FindNotFinite {
-        path: Path::default(),
-        gradients,
-        found: None,
-    };
-    network.visit(&mut find);
-    find.found
-}
-
-fn diverged<M: Network>(
-    network: &Bayesian<M>,
-    gradients: &GradientsParams,
-    step: u64,
-) -> BayesError {
-    let (what, parameter) = match find_not_finite(network, None) {
-        Some(parameter) => ("a parameter", parameter),
-        None => {
-            let gradient = find_not_finite(network, Some(gradients));
-            let inputs = "no parameter: look at the inputs and the likelihood".to_owned();
-            ("the loss", gradient.unwrap_or(inputs))
-        }
-    };
-    BayesError::Diverged {
-        step,
-        what,
-        parameter,
-    }
 }

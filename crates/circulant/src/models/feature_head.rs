@@ -12,6 +12,7 @@ use circulant_kernels::Activation;
 
 use super::initial::{Seeds, linear};
 use crate::LayerError;
+use crate::bayes::{Classifier, Ensemble};
 use crate::functions;
 use crate::nn::{CirculantLayer, SpectralCirculant1d, SpectralCirculant1dConfig};
 
@@ -109,5 +110,28 @@ impl FeatureHead {
                 layer.forward_readout(features, &self.output, Activation::Tanh)
             }
         }
+    }
+}
+
+impl Classifier<2> for FeatureHead {
+    fn logits(&self, features: Tensor<2>) -> Tensor<2> {
+        self.forward(features)
+    }
+
+    fn ensemble(members: Vec<Self>) -> Ensemble<2> {
+        let layers = members.iter().map(|member| match &member.hidden {
+            FeatureLayer::Spectral(layer) => Some(layer),
+            FeatureLayer::Dense(_) => None,
+        });
+        if let Some(layers) = layers.collect::<Option<Vec<_>>>() {
+            let outputs: Vec<_> = members.iter().map(|member| &member.output).collect();
+            return CirculantLayer::readout_of_members(&layers, &outputs, Activation::Tanh);
+        }
+        Box::new(move |features: Tensor<2>| {
+            let logits = members
+                .iter()
+                .map(|member| member.forward(features.clone()));
+            Tensor::stack(logits.collect(), 0)
+        })
     }
 }

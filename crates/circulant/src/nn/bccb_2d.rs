@@ -135,6 +135,10 @@ impl Bccb2d {
         move |input| bccb_2d_filters(input, coordinates.clone(), bias.clone(), &operator)
     }
 
+    pub(crate) fn operator(&self) -> &Operator {
+        self.map.operator()
+    }
+
     /// The number of channels, `[C_in, C_out]`.
     pub fn channels(&self) -> [usize; 2] {
         self.map.channels()
@@ -184,7 +188,7 @@ impl Bccb2d {
 }
 
 impl CirculantLayer<4> for Bccb2d {
-    fn operator(&self) -> Option<&Operator> {
+    fn exact_operator(&self) -> Option<&Operator> {
         Some(self.map.operator())
     }
 

@@ -132,6 +132,10 @@ impl Circulant1d {
         move |input| map.apply_members(input, coordinates.clone(), bias.clone(), activation)
     }
 
+    pub(crate) fn operator(&self) -> &Operator {
+        self.map.operator()
+    }
+
     /// The size of the input.
     pub fn d_in(&self) -> usize {
         self.map.d_in
@@ -181,7 +185,7 @@ impl Circulant1d {
 }
 
 impl CirculantLayer<2> for Circulant1d {
-    fn operator(&self) -> Option<&Operator> {
+    fn exact_operator(&self) -> Option<&Operator> {
         self.map.exact_operator()
     }
 

@@ -30,7 +30,7 @@ use crate::ops::Operator;
 /// ```
 pub trait CirculantLayer<const D: usize>: Sized {
     /// The operator, unless the input is padded or the output cropped.
-    fn operator(&self) -> Option<&Operator>;
+    fn exact_operator(&self) -> Option<&Operator>;
 
     /// The coordinates of the spectrum, `[d_eff]`.
     fn spectrum_coordinates(&self) -> Tensor<1>;
@@ -68,7 +68,7 @@ pub trait CirculantLayer<const D: usize>: Sized {
         output: &Linear,
         activation: Activation,
     ) -> Tensor<2> {
-        match (self.operator(), self.bias(), &output.bias) {
+        match (self.exact_operator(), self.bias(), &output.bias) {
             (Some(operator), Some(bias), Some(constant)) => circulant_readout(
                 input,
                 self.spectrum_coordinates(),
@@ -110,7 +110,7 @@ pub trait CirculantLayer<const D: usize>: Sized {
         let constants = stack(constants.collect());
         let biases = stack(members.iter().map(|member| member.bias()).collect());
         if let (Some(operator), Some(biases), Some(constants)) =
-            (members[0].operator(), biases, constants.clone())
+            (members[0].exact_operator(), biases, constants.clone())
         {
             let operator = operator.with_activation(activation);
             let coordinates = members.iter().map(|member| member.spectrum_coordinates());

@@ -38,6 +38,22 @@ pub(crate) fn parameter<const D: usize>(
     Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), device))
 }
 
+/// The same parameter with other numbers, on the same device and as trainable as before.
+pub(crate) fn with_values<const D: usize>(
+    param: &Param<Tensor<D>>,
+    values: Vec<f64>,
+) -> Param<Tensor<D>> {
+    param.clone().map(|tensor| {
+        let data = TensorData::new(values, tensor.shape());
+        let new = Tensor::from_data(data, (&tensor.device(), tensor.dtype()));
+        if tensor.is_require_grad() {
+            new.require_grad()
+        } else {
+            new
+        }
+    })
+}
+
 /// One tensor per layer as one tensor with the layers as first dimension; `D_OUT` is `D + 1`.
 fn stacked<L, const D: usize, const D_OUT: usize>(
     members: &[&L],

@@ -168,6 +168,10 @@ impl SpectralBccb2d {
         self.map.operator().layout().clone()
     }
 
+    pub(crate) fn operator(&self) -> &Operator {
+        self.map.operator()
+    }
+
     /// The number of channels, `[C_in, C_out]`.
     pub fn channels(&self) -> [usize; 2] {
         self.map.channels()
@@ -223,7 +227,7 @@ impl SpectralBccb2d {
 }
 
 impl CirculantLayer<4> for SpectralBccb2d {
-    fn operator(&self) -> Option<&Operator> {
+    fn exact_operator(&self) -> Option<&Operator> {
         Some(self.map.operator())
     }
 

@@ -160,6 +160,10 @@ impl SpectralCirculant1d {
         self.map.operator().layout().clone()
     }
 
+    pub(crate) fn operator(&self) -> &Operator {
+        self.map.operator()
+    }
+
     /// The size of the input.
     pub fn d_in(&self) -> usize {
         self.map.d_in
@@ -223,7 +227,7 @@ impl SpectralCirculant1d {
 }
 
 impl CirculantLayer<2> for SpectralCirculant1d {
-    fn operator(&self) -> Option<&Operator> {
+    fn exact_operator(&self) -> Option<&Operator> {
         self.map.exact_operator()
     }
 

@@ -66,3 +66,38 @@ pub fn difference(got: &[f64], expected: &[f64]) -> f64 {
     });
     worst / scale
 }
+
+/// The largest singular value of a row-major matrix by one-sided Jacobi rotations: slow, obvious and accurate to a few roundings.
+pub fn largest_singular_value(rows: usize, columns: usize, values: &[f64]) -> f64 {
+    assert_eq!(values.len(), rows * columns, "a whole matrix");
+    let column = |c: usize| (0..rows).map(|r| values[r * columns + c]).collect();
+    let mut matrix: Vec<Vec<f64>> = (0..columns).map(column).collect();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    for _ in 0..100 {
+        let mut rotated = false;
+        for p in 0..columns {
+            for q in p + 1..columns {
+                let (alpha, beta) = (dot(&matrix[p], &matrix[p]), dot(&matrix[q], &matrix[q]));
+                let gamma = dot(&matrix[p], &matrix[q]);
+                if gamma.abs() <= 1e-15 * (alpha * beta).sqrt() || gamma == 0.0 {
+                    continue;
+                }
+                rotated = true;
+                let zeta = (beta - alpha) / (2.0 * gamma);
+                let t = zeta.signum() / (zeta.abs() + (1.0 + zeta * zeta).sqrt());
+                let c = 1.0 / (1.0 + t * t).sqrt();
+                let (before, after) = matrix.split_at_mut(q);
+                for (x, y) in before[p].iter_mut().zip(&mut after[0]) {
+                    (*x, *y) = (c * *x - c * t * *y, c * t * *x + c * *y);
+                }
+            }
+        }
+        if !rotated {
+            break;
+        }
+    }
+    matrix
+        .iter()
+        .map(|column| dot(column, column).sqrt())
+        .fold(0.0, f64::max)
+}

@@ -1,0 +1,193 @@
+//! The Lipschitz constants of activations, and the error of their f32 versions.
+//!
+//! | activation | constant | where the slope is steepest |
+//! | --- | --- | --- |
+//! | tanh, relu | 1 | 0, everywhere above 0 |
+//! | sigmoid | 1/4 | 0 |
+//! | gelu `x Phi(x)` | 1.128904145185155... | `sqrt(2)` |
+//! | silu `x sigmoid(x)` | 1.099839320128867... | `2t` with `t tanh t = 1` |
+//!
+//! # gelu
+//!
+//! `gelu' = Phi(x) + x phi(x)` and `gelu'' = phi(x) (2 - x^2)`, so the slope is largest at `sqrt(2)` and smallest at
+//! `-sqrt(2)`: `Phi(sqrt 2) + sqrt(2) phi(sqrt 2) = (1 + erf(1))/2 + e^{-1}/sqrt(pi) = 1.12890414518515478...`; the smallest is
+//! one minus that. This is the exact gelu with the error function, Burn's `gelu`; the approximation by tanh is another function.
+//!
+//! # silu
+//!
+//! With `s = sigmoid(x)`, `silu' = s + x s (1 - s)` and `silu'' = s (1 - s) (2 - x (2s - 1))`, where `2s - 1 = tanh(x/2)`. With
+//! `x = 2t` the slope is extreme where `t tanh t = 1`. There `s = (1 + 1/t)/2`, and the slope is `(1 + t)/2` with
+//! `t = 1.19967864025773383...` (or `(1 - t)/2` at `-t`).
+
+use super::UpperBound;
+use super::rounding::UNIT;
+
+/// An activation with a known Lipschitz constant, applied to every number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// The hyperbolic tangent.
+    Tanh,
+    /// `max(x, 0)`.
+    Relu,
+    /// `1/(1 + e^-x)`.
+    Sigmoid,
+    /// `x Phi(x)` with the exact error function.
+    Gelu,
+    /// `x sigmoid(x)`.
+    Silu,
+}
+
+/// Relative error of the f32 tanh: below 4 units in the last place (8 `u`), checked for every f32 by the test
+/// `every_f32_tanh` of this file.
+const TANH_ERROR: f64 = 9.0 * UNIT;
+/// Error of the f32 sigmoid in units of one, of gelu and silu in units of `|x|`: two to six roundings and an `exp` or `erf`
+/// of at most a few units in the last place each.
+const SMOOTH_ERROR: f64 = 16.0 * UNIT;
+/// Where numbers underflow, tanh divides subnormal ones by `4.9e-3`.
+pub(super) const UNDERFLOW: f64 = 1e-40;
+
+impl Activation {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tanh => "tanh",
+            Self::Relu => "relu",
+            Self::Sigmoid => "sigmoid",
+            Self::Gelu => "gelu",
+            Self::Silu => "silu",
+        }
+    }
+
+    /// The largest slope, rounded up.
+    pub fn lipschitz(self) -> UpperBound {
+        UpperBound::new(match self {
+            Self::Tanh | Self::Relu => 1.0,
+            Self::Sigmoid => 0.25,
+            Self::Gelu => 1.128_904_145_185_156,
+            Self::Silu => 1.099_839_320_128_868,
+        })
+    }
+
+    /// The largest 2-norm of `size` outputs when the inputs have the norm `norm`. Without a size, infinite where the output
+    /// does not vanish with the input.
+    pub(super) fn output_norm(self, norm: f64, size: Option<usize>) -> f64 {
+        let all_ones = size.map_or(f64::INFINITY, |size| (size as f64).sqrt());
+        match self {
+            Self::Tanh => norm.min(all_ones),
+            // |f(x)| <= |x| for all of these.
+            Self::Relu | Self::Gelu | Self::Silu => norm,
+            Self::Sigmoid => all_ones,
+        }
+    }
+
+    /// The 2-norm of the error that f32 adds, for `size` inputs of the norm `norm`.
+    pub(super) fn error(self, norm: f64, size: Option<usize>) -> f64 {
+        let output = self.output_norm(norm, size);
+        let absolute = UNDERFLOW * size.map_or(f64::INFINITY, |size| (size as f64).sqrt());
+        match self {
+            Self::Relu => 0.0,
+            Self::Tanh => TANH_ERROR * output + absolute,
+            Self::Sigmoid => SMOOTH_ERROR * output + absolute,
+            Self::Gelu | Self::Silu => SMOOTH_ERROR * norm + absolute,
+        }
+    }
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use burn::tensor::{Tensor, TensorData, activation};
+
+    use super::*;
+
+    fn exact(kind: Activation, x: f64) -> f64 {
+        // The complementary forms keep their relative accuracy far out.
+        let sigmoid = 1.0 / (1.0 + (-x).exp());
+        match kind {
+            Activation::Tanh => x.tanh(),
+            Activation::Relu => x.max(0.0),
+            Activation::Sigmoid => sigmoid,
+            Activation::Silu => x * sigmoid,
+            Activation::Gelu => unreachable!("std has no error function"),
+        }
+    }
+
+    #[test]
+    fn constants_are_the_largest_slopes() {
+        // t tanh t is increasing; it passes 1 below the constant's t.
+        let t = 2.0 * Activation::Silu.lipschitz().get() - 1.0;
+        assert!(t * t.tanh() > 1.0 && (t - 1e-14) * (t - 1e-14).tanh() < 1.0);
+        // (1 + erf(1))/2 + e^-1/sqrt(pi), with erf(1) to 20 digits.
+        let gelu =
+            0.5 + 0.842_700_792_949_714_9 / 2.0 + (-1.0_f64).exp() / std::f64::consts::PI.sqrt();
+        let constant = Activation::Gelu.lipschitz().get();
+        assert!(constant > gelu && constant < gelu + 2e-15, "{gelu}");
+        for kind in [
+            Activation::Tanh,
+            Activation::Relu,
+            Activation::Sigmoid,
+            Activation::Silu,
+        ] {
+            let slopes = (-4000..4000).map(|i| {
+                let (a, b) = (f64::from(i) * 5e-3, f64::from(i + 1) * 5e-3);
+                (exact(kind, b) - exact(kind, a)).abs() / (b - a)
+            });
+            let steepest = slopes.fold(0.0, f64::max);
+            let constant = kind.lipschitz().get();
+            assert!(
+                steepest <= constant * (1.0 + 1e-9) && steepest > 0.999 * constant,
+                "{kind:?}"
+            );
+        }
+    }
+
+    /// Largest error of Burn's f32 functions in units of what [`Activation::error`] allows.
+    #[test]
+    fn f32_errors_are_within_the_allowance() {
+        let device = crate::cpu();
+        let count = 400_000;
+        let x: Vec<f32> = (0..count).map(|i| (i as f32 - 200_000.0) * 1e-4).collect();
+        let tensor = || Tensor::<1>::from_data(TensorData::new(x.clone(), [count]), &device);
+        let f64_gelu = {
+            // Burn in f64 goes through libm's erf, accurate to 1e-16.
+            let double = tensor().cast(burn::tensor::FloatDType::F64);
+            crate::nn::to_host(activation::gelu(double))
+        };
+        for (kind, y) in [
+            (Activation::Tanh, crate::functions::tanh(tensor())),
+            (Activation::Tanh, tensor().tanh()),
+            (Activation::Relu, activation::relu(tensor())),
+            (Activation::Sigmoid, activation::sigmoid(tensor())),
+            (Activation::Silu, activation::silu(tensor())),
+            (Activation::Gelu, activation::gelu(tensor())),
+        ] {
+            for (index, y) in crate::nn::to_host(y).into_iter().enumerate() {
+                let x = f64::from(x[index]);
+                let truth = match kind {
+                    Activation::Gelu => f64_gelu[index],
+                    _ => exact(kind, x),
+                };
+                let (error, allowed) = ((y - truth).abs(), kind.error(x.abs(), Some(1)));
+                assert!(error <= allowed, "{kind:?}({x}): {error} > {allowed}");
+            }
+        }
+    }
+
+    /// A proof by trying: the kernel's tanh of every positive f32, against f64. It is odd by construction.
+    #[test]
+    #[ignore = "20 seconds: cargo test -p circulant --lib geometry -- --ignored every_f32_tanh"]
+    fn every_f32_tanh() {
+        let mut y = vec![0.0_f32; 1 << 16];
+        let last = f32::INFINITY.to_bits();
+        for start in (0..last).step_by(1 << 16) {
+            let x: Vec<f32> = (start..start + (1 << 16))
+                .map(|bits| f32::from_bits(bits.min(last)))
+                .collect();
+            circulant_kernels::tanh_into(&x, &mut y).expect("equal lengths");
+            for (x, y) in x.iter().zip(&y) {
+                let truth = f64::from(*x).tanh();
+                let error = (f64::from(*y) - truth).abs();
+                assert!(error <= TANH_ERROR * truth + UNDERFLOW, "{x}: {y}");
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Radii inside which a network's decision cannot change.
+//!
+//! With logits `f(x)`, a class `y`, the margin `m = f_y - max over k != y of f_k`, a Lipschitz bound `L` of the network and, where the last
+//! layer is dense with columns `W_k`, a bound `L'` of everything before it:
+//!
+//! | radius | formula | source |
+//! | --- | --- | --- |
+//! | [`Certificate::paper`] | `m/(2 L)` | the paper |
+//! | [`Certificate::sqrt_two`] | `m/(sqrt(2) L)` | a difference of two logits is `sqrt(2) L`-Lipschitz |
+//! | [`Certificate::last_layer`] | `min over k != y of (f_y - f_k)/(L' norm(W_y - W_k))` | the difference of two logits is `(W_y - W_k)` times the body |
+//!
+//! # The promise
+//!
+//! In f32 the margin is not `m` but `m` minus rounding errors at both ends: with `e` of
+//! [`NetworkBound::rounding_error`], the difference of two computed logits is within `sqrt(2) e` of the exact one at `x` and at `x'`. All radii
+//! are therefore made from `m - 2 sqrt(2) e`, rounded down, and:
+//!
+//! > The class that the f32 forward pass on the CPU gives to `x'` is `y`, for **every** f32 input `x'` with `norm(x' - x) <= r`, in every batch
+//! > whose inputs all have norms of at most `input_norm`.
+//!
+//! The batch matters because the kernels transform two inputs as one complex row: a huge neighbour brings its rounding errors along.
+//!
+//! # Which class
+//!
+//! [`Target::True`] takes the margin of the true class, as the paper does: an input that is classified wrongly has radius 0.
+//! [`Target::Predicted`] takes the class with the largest logit: the radius then says that the decision is stable, right or wrong.
+
+use burn::config::Config;
+use burn::tensor::Tensor;
+
+use super::radii::{Logits, Margins, Radii};
+use super::{GeometryError, Lipschitz, LowerBound, NetworkBound, UpperBound};
+use crate::bayes::Classifier;
+use crate::nn::to_host;
+use crate::ops::fused::is_native;
+
+/// The class that a certificate is about.
+#[derive(Debug, Clone, Copy)]
+pub enum Target<'a> {
+    /// The true class of every input.
+    True(&'a [usize]),
+    /// The class with the largest logit.
+    Predicted,
+}
+
+/// How certificates are made.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use circulant::geometry::{CertificateConfig, Target};
+/// use circulant::models::{HiddenKind, MnistModelConfig};
+///
+/// let device = circulant::cpu();
+/// let model = MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&device);
+/// let certificates = CertificateConfig::new().certify(&model, Tensor::ones([2, 1, 28, 28], &device), Target::Predicted)?;
+/// let first = &certificates.inputs[0];
+/// assert!(first.paper.get() <= first.sqrt_two.get());
+/// // A label that is no class is an error.
+/// let images = Tensor::ones([1, 1, 28, 28], &device);
+/// assert!(CertificateConfig::new().certify(&model, images, Target::True(&[10])).is_err());
+/// # Ok::<(), circulant::geometry::GeometryError>(())
+/// ```
+#[derive(Config, Debug)]
+pub struct CertificateConfig {
+    /// The largest norm of inputs in a batch, the perturbed ones included. Unless given, it is large enough for
+    /// the inputs at hand and all radii around them (up to ten times the largest input).
+    pub input_norm: Option<f64>,
+    /// Inputs at a time.
+    #[config(default = 256)]
+    pub batch: usize,
+}
+
+/// What is known about one input.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Certificate {
+    /// The class that the radii are about.
+    pub class: usize,
+    /// The class with the largest f32 logit; the first of equals.
+    pub predicted: usize,
+    /// The margin of `class` in the f32 logits.
+    pub margin: f64,
+    /// The margin that is left in spite of rounding. If it is not positive, nothing is promised, not even for `x` itself.
+    pub certified_margin: LowerBound,
+    /// `m/(2 L)`.
+    pub paper: LowerBound,
+    /// `m/(sqrt(2) L)`.
+    pub sqrt_two: LowerBound,
+    /// The pairwise radius, if the last layer is dense.
+    pub last_layer: Option<LowerBound>,
+}
+
+impl Certificate {
+    /// Whether the computed class is certain, at least at the input itself.
+    pub fn is_certified(&self) -> bool {
+        self.certified_margin.get() > 0.0
+    }
+
+    /// The largest of the radii; all of them are true.
+    pub fn best(&self) -> LowerBound {
+        self.last_layer
+            .map_or(self.sqrt_two, |radius| radius.max(self.sqrt_two))
+    }
+}
+
+/// The certificates of a batch of inputs and what they rest on.
+#[derive(Debug, Clone)]
+pub struct Certificates {
+    /// One per input.
+    pub inputs: Vec<Certificate>,
+    /// The bounds of the network.
+    pub network: NetworkBound,
+    /// The largest norm of an input in any batch for which the promise holds.
+    pub input_norm: UpperBound,
+    /// `e`: how far f32 logits can be from exact ones, in the 2-norm.
+    pub rounding: UpperBound,
+}
+
+impl CertificateConfig {
+    /// Certifies a network of fixed numbers (a point estimate, a posterior mean, one posterior sample) at inputs `[n, ...]`.
+    pub fn certify<const D: usize, M: Classifier<D> + Lipschitz>(
+        &self,
+        model: &M,
+        inputs: Tensor<D>,
+        target: Target<'_>,
+    ) -> Result<Certificates, GeometryError> {
+        let inputs = Inputs::new(inputs)?;
+        self.certify_checked(model, &inputs, target)
+    }
+
+    pub(super) fn certify_checked<const D: usize, M: Classifier<D> + Lipschitz>(
+        &self,
+        model: &M,
+        inputs: &Inputs<D>,
+        target: Target<'_>,
+    ) -> Result<Certificates, GeometryError> {
+        let network = model.network_bound()?;
+        // Before the forward pass, which would panic where sizes do not fit.
+        network.rounding_error_of(UpperBound::ZERO, Some(inputs.size))?;
+        let logits = Logits::new(&model.valid(), inputs, self.batch)?;
+        let classes = logits.targets(target)?;
+        let margins: Vec<Margins> = classes
+            .iter()
+            .enumerate()
+            .map(|(input, &class)| logits.margins(input, class))
+            .collect();
+        let mut radii = Radii::new(&network, logits.classes)?;
+        let input_norm = match self.input_norm {
+            Some(norm) => checked_norm(norm, inputs)?,
+            None => {
+                let largest = inputs.largest();
+                let farthest = margins.iter().map(|margins| radii.farthest(margins));
+                let farthest = farthest
+                    .fold(0.0, f64::max)
+                    .min(10.0 * (largest.get() + 1.0));
+                largest + UpperBound::new(farthest)
+            }
+        };
+        let rounding = network.rounding_error_of(input_norm, Some(inputs.size))?;
+        radii.set_slack(rounding);
+        let certificate = |(margins, norm): (&Margins, &UpperBound)| {
+            let room = (LowerBound::new(input_norm.get()) - *norm).at_least_zero();
+            radii.certificate(margins, room)
+        };
+        let certificates = margins.iter().zip(&inputs.norms).map(certificate).collect();
+        Ok(Certificates {
+            inputs: certificates,
+            input_norm,
+            rounding,
+            network,
+        })
+    }
+}
+
+fn checked_norm<const D: usize>(
+    norm: f64,
+    inputs: &Inputs<D>,
+) -> Result<UpperBound, GeometryError> {
+    if !(norm > 0.0 && norm.is_finite()) {
+        return Err(GeometryError::Setting {
+            what: "the largest input norm",
+            expected: "positive and finite",
+            got: norm,
+        });
+    }
+    let too_large = |(_, input): &(usize, &UpperBound)| input.get() > norm;
+    match inputs.norms.iter().enumerate().find(too_large) {
+        None => Ok(UpperBound::new(norm)),
+        Some((input, found)) => Err(GeometryError::InputNorm {
+            input,
+            norm: found.get(),
+            limit: norm,
+        }),
+    }
+}
+
+/// Inputs and their norms.
+pub(super) struct Inputs<const D: usize> {
+    pub(super) tensor: Tensor<D>,
+    /// Numbers of one input.
+    size: usize,
+    pub(super) norms: Vec<UpperBound>,
+}
+
+impl<const D: usize> Inputs<D> {
+    pub(super) fn new(tensor: Tensor<D>) -> Result<Self, GeometryError> {
+        let tensor = tensor.inner();
+        if !is_native(&tensor.device()) {
+            let got = format!("{:?}", tensor.device());
+            return Err(GeometryError::Device { got });
+        }
+        let count = tensor.dims()[0];
+        if count == 0 || tensor.dims().contains(&0) {
+            return Err(GeometryError::Shape {
+                what: "the inputs",
+                expected: "at least one input of at least one number".to_owned(),
+                got: format!("the shape {:?}", tensor.dims()),
+            });
+        }
+        let values = to_host(tensor.clone());
+        let row = values.len() / count;
+        if let Some(position) = values.iter().position(|value| !value.is_finite()) {
+            return Err(GeometryError::NotFiniteInput {
+                input: position / row,
+                position: position % row,
+            });
+        }
+        Ok(Self {
+            tensor,
+            size: row,
+            norms: values.chunks_exact(row).map(UpperBound::norm).collect(),
+        })
+    }
+
+    fn largest(&self) -> UpperBound {
+        self.norms
+            .iter()
+            .fold(UpperBound::ZERO, |largest, norm| largest.max(*norm))
+    }
+}

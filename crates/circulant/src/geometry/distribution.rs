@@ -1,0 +1,228 @@
+//! The geometry of a posterior: norms, margins and radii over posterior samples and inputs.
+//!
+//! Every posterior sample is a network of its own, with its own bound and its own certificates; this page collects them. A certificate
+//! is about one sampled network. It says nothing about the averaged probabilities of
+//! [`PredictiveConfig`](crate::bayes::PredictiveConfig): their class can change although that of no single sample does at the
+//! same place, and need not change where samples do.
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use super::certificate::Inputs;
+use super::{CertificateConfig, GeometryError, Lipschitz, Target};
+use crate::bayes::{Bayesian, Classifier, Noise, Purpose};
+
+/// Numbers in order, for means, quantiles and histograms.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Distribution {
+    sorted: Vec<f64>,
+}
+
+/// Counts of equally wide bins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Histogram {
+    /// One more than there are counts.
+    pub edges: Vec<f64>,
+    /// Numbers in `[edge, next edge)`; the last bin has its upper edge too.
+    pub counts: Vec<usize>,
+}
+
+impl Distribution {
+    /// Sorts the numbers; there is at least one.
+    fn new(mut values: Vec<f64>) -> Self {
+        debug_assert!(!values.is_empty(), "samples and inputs are checked before");
+        values.sort_by(f64::total_cmp);
+        Self { sorted: values }
+    }
+
+    /// All numbers, in ascending order.
+    pub fn values(&self) -> &[f64] {
+        &self.sorted
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> f64 {
+        self.sorted.iter().sum::<f64>() / self.sorted.len() as f64
+    }
+
+    /// The standard deviation, with the number of values as divisor.
+    pub fn deviation(&self) -> f64 {
+        let mean = self.mean();
+        let squares: f64 = self.sorted.iter().map(|value| (value - mean).powi(2)).sum();
+        (squares / self.sorted.len() as f64).sqrt()
+    }
+
+    /// The quantile at `probability` in `[0, 1]`, linear between neighbours.
+    pub fn quantile(&self, probability: f64) -> f64 {
+        let at = probability.clamp(0.0, 1.0) * (self.sorted.len() - 1) as f64;
+        let (low, high) = (at.floor() as usize, at.ceil() as usize);
+        let share = at - at.floor();
+        self.sorted[low] * (1.0 - share) + self.sorted[high] * share
+    }
+
+    /// Counts in `bins` equally wide bins from the smallest to the largest number.
+    pub fn histogram(&self, bins: usize) -> Histogram {
+        let bins = bins.max(1);
+        let (low, high) = (self.sorted[0], self.sorted[self.sorted.len() - 1]);
+        let width = (high - low) / bins as f64;
+        let edges = (0..=bins)
+            .map(|i| {
+                if i == bins {
+                    high
+                } else {
+                    low + width * i as f64
+                }
+            })
+            .collect();
+        let mut counts = vec![0; bins];
+        for value in &self.sorted {
+            let bin = if width > 0.0 {
+                (value - low) / width
+            } else {
+                0.0
+            };
+            counts[(bin as usize).min(bins - 1)] += 1;
+        }
+        Histogram { edges, counts }
+    }
+}
+
+/// How the geometry of a posterior is measured.
+#[derive(Config, Debug)]
+pub struct PosteriorGeometryConfig {
+    /// Posterior samples. With the seed of a [`PredictiveConfig`](crate::bayes::PredictiveConfig) they are the same networks.
+    #[config(default = 50)]
+    pub samples: usize,
+    /// The seed of the samples.
+    #[config(default = 0)]
+    pub seed: u64,
+    /// The largest norm of an input, as in [`CertificateConfig`].
+    pub input_norm: Option<f64>,
+    /// Inputs at a time.
+    #[config(default = 256)]
+    pub batch: usize,
+}
+
+/// Distributions over posterior samples, and over all pairs of sample and input.
+#[derive(Debug, Clone)]
+pub struct PosteriorGeometry {
+    /// The Lipschitz bounds of the networks, one per sample.
+    pub bounds: Distribution,
+    /// Names and norms of the linear layers, one norm per sample.
+    pub layers: Vec<(String, Distribution)>,
+    /// The rounding error of the f32 logits, one per sample.
+    pub rounding: Distribution,
+    /// Margins, one per sample and input.
+    pub margins: Distribution,
+    /// The paper's radius, one per sample and input.
+    pub paper: Distribution,
+    /// The `sqrt(2)` radius, one per sample and input.
+    pub sqrt_two: Distribution,
+    /// The pairwise radius, one per sample and input, if the last layer is dense.
+    pub last_layer: Option<Distribution>,
+    /// The share of pairs whose class is certain in spite of rounding.
+    pub certified_share: f64,
+}
+
+impl PosteriorGeometryConfig {
+    /// Draws networks and certifies each of them at all inputs `[n, ...]`.
+    pub fn measure<const D: usize, M: Classifier<D> + Lipschitz>(
+        &self,
+        network: &Bayesian<M>,
+        inputs: Tensor<D>,
+        target: Target<'_>,
+    ) -> Result<PosteriorGeometry, GeometryError> {
+        if self.samples == 0 {
+            return Err(GeometryError::Setting {
+                what: "the number of posterior samples",
+                expected: "at least 1",
+                got: 0.0,
+            });
+        }
+        let inputs = Inputs::new(inputs)?;
+        let config = CertificateConfig {
+            input_norm: self.input_norm,
+            batch: self.batch,
+        };
+        let network = network.valid();
+        let mut found = Found::default();
+        for sample in 0..self.samples {
+            let member = network.sample(Noise::new(self.seed, Purpose::Prediction, 0, sample));
+            found.add(&config.certify_checked(&member, &inputs, target)?);
+        }
+        Ok(found.into_geometry())
+    }
+}
+
+/// Numbers as they come.
+#[derive(Default)]
+struct Found {
+    bounds: Vec<f64>,
+    layers: Vec<(String, Vec<f64>)>,
+    rounding: Vec<f64>,
+    margins: Vec<f64>,
+    paper: Vec<f64>,
+    sqrt_two: Vec<f64>,
+    last_layer: Vec<f64>,
+    certified: usize,
+}
+
+impl Found {
+    fn add(&mut self, certificates: &super::Certificates) {
+        self.bounds.push(certificates.network.upper().get());
+        self.rounding.push(certificates.rounding.get());
+        let layers = certificates.network.layers();
+        self.layers
+            .resize_with(layers.len(), || (String::new(), Vec::new()));
+        for ((name, norms), layer) in self.layers.iter_mut().zip(layers) {
+            layer.name().clone_into(name);
+            norms.push(layer.norm().upper().get());
+        }
+        for certificate in &certificates.inputs {
+            self.margins.push(certificate.margin);
+            self.paper.push(certificate.paper.get());
+            self.sqrt_two.push(certificate.sqrt_two.get());
+            self.last_layer
+                .extend(certificate.last_layer.map(super::LowerBound::get));
+            self.certified += usize::from(certificate.is_certified());
+        }
+    }
+
+    fn into_geometry(self) -> PosteriorGeometry {
+        let pairs = self.margins.len() as f64;
+        let layers = self.layers.into_iter();
+        PosteriorGeometry {
+            bounds: Distribution::new(self.bounds),
+            layers: layers
+                .map(|(name, norms)| (name, Distribution::new(norms)))
+                .collect(),
+            rounding: Distribution::new(self.rounding),
+            margins: Distribution::new(self.margins),
+            paper: Distribution::new(self.paper),
+            sqrt_two: Distribution::new(self.sqrt_two),
+            last_layer: (!self.last_layer.is_empty()).then(|| Distribution::new(self.last_layer)),
+            certified_share: self.certified as f64 / pairs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_of_known_numbers() {
+        let numbers = Distribution::new(vec![3.0, 1.0, 2.0, 4.0]);
+        assert_eq!(numbers.values(), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!((numbers.mean(), numbers.quantile(0.5)), (2.5, 2.5));
+        assert_eq!((numbers.quantile(0.0), numbers.quantile(1.0)), (1.0, 4.0));
+        assert!((numbers.deviation() - 1.25_f64.sqrt()).abs() < 1e-15);
+        let histogram = numbers.histogram(3);
+        assert_eq!(histogram.edges, [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(histogram.counts, [1, 1, 2]);
+        // Equal numbers have no width.
+        let same = Distribution::new(vec![2.0; 5]).histogram(4);
+        assert_eq!(same.counts, [5, 0, 0, 0]);
+    }
+}

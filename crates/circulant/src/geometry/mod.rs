@@ -1,0 +1,81 @@
+//! Sound Lipschitz bounds and certificates.
+//!
+//! The norm of a circulant layer is the largest of its eigenvalues, which are its parameters: it costs nothing and is exact. From the norms of
+//! its layers follows a bound of a network's sensitivity, and from that a radius inside which its decision cannot change.
+//!
+//! ```text
+//! layers --OperatorNorm--> NormBounds --NetworkBound--> Lipschitz bound --CertificateConfig--> radii
+//! ```
+//!
+//! | piece | what it is |
+//! | --- | --- |
+//! | [`UpperBound`], [`LowerBound`], [`Estimate`] | numbers that say on which side of the truth they are |
+//! | [`OperatorNorm`], [`NormBounds`] | the norms of all linear layers, enclosed |
+//! | [`Lipschitz`], [`NetworkBound`], [`Activation`] | the bound of a network, from a description of it |
+//! | [`CertificateConfig`], [`Certificate`] | radii per input, for the f32 forward pass as it is computed |
+//! | [`PosteriorGeometryConfig`] | norms, margins and radii over posterior samples |
+//! | [`prior_norm_bound`], [`prior_network_bound`] | how large norms can be under the prior |
+//! | [`NormControl`] | layers below a norm, also during training |
+//! | [`NormPenalty`] | a differentiable upper bound of the norm, as a regulariser |
+//!
+//! Nothing here is a rounded estimate that might be too small: upper bounds are rounded up, radii down, and the rounding errors of the f32 forward
+//! pass itself are subtracted from every margin ([`NetworkBound::rounding_error`]).
+//!
+//! A certificate is about one network of fixed numbers: a point estimate, a posterior mean, one posterior sample. It says nothing about probabilities
+//! that are averaged over samples ([`distribution`]).
+//!
+//! ```
+//! use burn::tensor::Tensor;
+//! use circulant::geometry::{CertificateConfig, Lipschitz, NormControl, Target};
+//! use circulant::models::FeatureHeadConfig;
+//!
+//! let device = circulant::cpu();
+//! let mut head = FeatureHeadConfig::new().with_features(64).with_classes(3).init(&device);
+//! // At most 1-Lipschitz, layer by layer.
+//! head.clip_norm(1.0)?;
+//! let bound = head.network_bound()?;
+//! for layer in bound.layers() {
+//!     println!("{}: at most {}", layer.name(), layer.norm().upper());
+//! }
+//! assert!(bound.upper().get() <= 1.0 + 1e-12);
+//! // The decision at x holds for every x' this near.
+//! let x = Tensor::<2>::ones([1, 64], &device);
+//! let certificates = CertificateConfig::new().certify(&head, x, Target::Predicted)?;
+//! let first = certificates.inputs[0];
+//! println!("radius {} (the paper's: {})", first.best(), first.paper);
+//! assert!(first.best().get() >= first.paper.get());
+//! # Ok::<(), circulant::geometry::GeometryError>(())
+//! ```
+
+pub mod activation;
+mod bound;
+pub mod certificate;
+pub mod control;
+pub mod distribution;
+mod error;
+pub mod gram;
+mod models;
+pub mod network;
+pub mod norms;
+mod radii;
+pub mod rounding;
+pub mod tail;
+
+#[doc(inline)]
+pub use self::activation::Activation;
+pub use self::bound::{Estimate, LowerBound, UpperBound};
+#[doc(inline)]
+pub use self::certificate::{Certificate, CertificateConfig, Certificates, Target};
+#[doc(inline)]
+pub use self::control::{NormControl, clip_convolution};
+#[doc(inline)]
+pub use self::distribution::{Distribution, Histogram, PosteriorGeometry, PosteriorGeometryConfig};
+pub use self::error::GeometryError;
+#[doc(inline)]
+pub use self::gram::NormPenalty;
+#[doc(inline)]
+pub use self::network::{LayerBound, Lipschitz, NetworkBound};
+#[doc(inline)]
+pub use self::norms::{NormBounds, OperatorNorm, SameConvolution};
+#[doc(inline)]
+pub use self::tail::{PriorNetworkBound, prior_network_bound, prior_norm_bound};

@@ -1,0 +1,67 @@
+//! The bounds of the models of this library. Attention has none, and the vision transformer says so.
+
+use super::{Activation, GeometryError, Lipschitz, NetworkBound, SameConvolution};
+use crate::models::{
+    Attention, FeatureHead, FeatureLayer, HiddenLayer, MnistModel, VisionTransformer,
+};
+
+/// The sides of an MNIST image.
+pub(super) const MNIST: [usize; 2] = [28, 28];
+
+impl Lipschitz for MnistModel {
+    fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
+        let name = "hidden";
+        let hidden = match &self.hidden {
+            HiddenLayer::SpectralCirculant(layer) => NetworkBound::layer(name, layer),
+            HiddenLayer::SpectralBccb(layer) => NetworkBound::layer(name, layer),
+            HiddenLayer::SpatialCirculant(layer) => NetworkBound::layer(name, layer),
+            HiddenLayer::SpatialBccb(layer) => NetworkBound::layer(name, layer),
+            HiddenLayer::Convolution(layer) => {
+                NetworkBound::layer(name, &SameConvolution::new(layer, MNIST))
+            }
+            HiddenLayer::Dense(layer) => NetworkBound::layer(name, layer),
+        };
+        Ok(NetworkBound::sequence([
+            hidden?,
+            NetworkBound::activation(Activation::Tanh),
+            NetworkBound::layer("output", &self.output)?,
+        ]))
+    }
+}
+
+impl Lipschitz for FeatureHead {
+    fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
+        let hidden = match &self.hidden {
+            FeatureLayer::Dense(layer) => NetworkBound::layer("hidden", layer),
+            FeatureLayer::Spectral(layer) => NetworkBound::layer("hidden", layer),
+        };
+        Ok(NetworkBound::sequence([
+            hidden?,
+            NetworkBound::activation(Activation::Tanh),
+            NetworkBound::layer("output", &self.output)?,
+        ]))
+    }
+}
+
+fn attention_has_no_bound(layer: &str) -> GeometryError {
+    GeometryError::NoBound {
+        layer: layer.to_owned(),
+        reason: "the products of dot-product attention grow with the square of its input, so it has no global \
+                 Lipschitz constant; look at the norms of its projections instead"
+            .to_owned(),
+    }
+}
+
+/// Always an error: dot-product attention has no global Lipschitz constant.
+impl Lipschitz for Attention {
+    fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
+        Err(attention_has_no_bound("attention"))
+    }
+}
+
+/// Always an error that names the first attention layer.
+impl Lipschitz for VisionTransformer {
+    fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
+        Err(attention_has_no_bound("blocks.0.attention"))
+    }
+}

@@ -1,0 +1,201 @@
+//! Margins of the f32 logits, and the three radii that follow from them.
+
+use super::certificate::{Certificate, Inputs, Target};
+use super::network::ReadOut;
+use super::{GeometryError, LowerBound, NetworkBound, UpperBound};
+use crate::bayes::Classifier;
+use crate::nn::to_host;
+
+/// The f32 logits of all inputs.
+pub(super) struct Logits {
+    pub(super) classes: usize,
+    /// `[inputs, classes]`.
+    values: Vec<f64>,
+}
+
+/// The differences between the logit of a class and all others, rounded down; infinite at the class itself.
+pub(super) struct Margins {
+    class: usize,
+    predicted: usize,
+    differences: Vec<f64>,
+}
+
+impl Logits {
+    pub(super) fn new<const D: usize, M: Classifier<D>>(
+        model: &M,
+        inputs: &Inputs<D>,
+        batch: usize,
+    ) -> Result<Self, GeometryError> {
+        let all = inputs.norms.len();
+        let (mut classes, mut values) = (0, Vec::new());
+        for start in (0..all).step_by(batch.max(1)) {
+            let rows = batch.max(1).min(all - start);
+            let logits = model.logits(inputs.tensor.clone().narrow(0, start, rows));
+            let shape = logits.dims();
+            if shape[0] != rows || shape[1] < 2 {
+                return Err(GeometryError::Shape {
+                    what: "the logits",
+                    expected: format!("[{rows}, classes] with at least two classes"),
+                    got: format!("{shape:?}"),
+                });
+            }
+            classes = shape[1];
+            values.extend(to_host(logits));
+        }
+        if let Some(position) = values.iter().position(|value| !value.is_finite()) {
+            let input = position / classes;
+            return Err(GeometryError::NotFiniteLogits { input });
+        }
+        Ok(Self { classes, values })
+    }
+
+    fn row(&self, input: usize) -> &[f64] {
+        &self.values[input * self.classes..][..self.classes]
+    }
+
+    fn predicted(&self, input: usize) -> usize {
+        let row = self.row(input);
+        (1..row.len()).fold(0, |best, k| if row[k] > row[best] { k } else { best })
+    }
+
+    pub(super) fn targets(&self, target: Target<'_>) -> Result<Vec<usize>, GeometryError> {
+        let all = self.values.len() / self.classes;
+        match target {
+            Target::Predicted => Ok((0..all).map(|input| self.predicted(input)).collect()),
+            Target::True(labels) if labels.len() != all => Err(GeometryError::Shape {
+                what: "the labels",
+                expected: format!("one per input, {all}"),
+                got: labels.len().to_string(),
+            }),
+            Target::True(labels) => {
+                let wrong = labels.iter().position(|&label| label >= self.classes);
+                match wrong {
+                    None => Ok(labels.to_vec()),
+                    Some(input) => Err(GeometryError::Label {
+                        input,
+                        label: labels[input],
+                        classes: self.classes,
+                    }),
+                }
+            }
+        }
+    }
+
+    pub(super) fn margins(&self, input: usize, class: usize) -> Margins {
+        let row = self.row(input);
+        let difference = |(k, value): (usize, &f64)| {
+            if k == class {
+                return f64::INFINITY;
+            }
+            let difference = row[class] - value;
+            // Equal logits differ by exactly nothing.
+            if difference == 0.0 {
+                0.0
+            } else {
+                difference.next_down()
+            }
+        };
+        Margins {
+            class,
+            predicted: self.predicted(input),
+            differences: row.iter().enumerate().map(difference).collect(),
+        }
+    }
+}
+
+impl Margins {
+    fn smallest(&self) -> f64 {
+        self.differences
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// The divisors of the three radii and the slack of all of them.
+pub(super) struct Radii {
+    two: UpperBound,
+    root_two: UpperBound,
+    /// `L' norm(W_y - W_k)`, row-major.
+    pairs: Option<Vec<UpperBound>>,
+    classes: usize,
+    /// `2 sqrt(2) e`.
+    slack: UpperBound,
+}
+
+impl Radii {
+    pub(super) fn new(network: &NetworkBound, classes: usize) -> Result<Self, GeometryError> {
+        let root_two = UpperBound::new(2.0).sqrt();
+        let pairs = match network.read_out() {
+            None => None,
+            Some(read_out) if read_out.outputs != classes => {
+                return Err(GeometryError::Shape {
+                    what: "the last layer of the description",
+                    expected: format!("one output per class, {classes}"),
+                    got: read_out.outputs.to_string(),
+                });
+            }
+            Some(read_out) => Some(pair_constants(&read_out)),
+        };
+        Ok(Self {
+            two: UpperBound::new(2.0) * network.upper(),
+            root_two: root_two * network.upper(),
+            pairs,
+            classes,
+            slack: UpperBound::ZERO,
+        })
+    }
+
+    pub(super) fn set_slack(&mut self, rounding: UpperBound) {
+        self.slack = UpperBound::new(8.0).sqrt() * rounding;
+    }
+
+    /// The largest radius there can be, without the slack.
+    pub(super) fn farthest(&self, margins: &Margins) -> f64 {
+        let global = LowerBound::new(margins.smallest()) / self.root_two;
+        let pairwise = self.pairwise(margins).unwrap_or(LowerBound::ZERO);
+        global.max(pairwise).get()
+    }
+
+    fn pairwise(&self, margins: &Margins) -> Option<LowerBound> {
+        let pairs = &self.pairs.as_ref()?[margins.class * self.classes..][..self.classes];
+        let mut least = LowerBound::new(f64::INFINITY);
+        for (k, (constant, difference)) in pairs.iter().zip(&margins.differences).enumerate() {
+            if k != margins.class {
+                let left = LowerBound::new(*difference) - self.slack;
+                least = least.min(left / *constant);
+            }
+        }
+        Some(least)
+    }
+
+    pub(super) fn certificate(&self, margins: &Margins, room: LowerBound) -> Certificate {
+        let margin = margins.smallest();
+        let certified = LowerBound::new(margin) - self.slack;
+        Certificate {
+            class: margins.class,
+            predicted: margins.predicted,
+            margin,
+            certified_margin: certified,
+            paper: (certified / self.two).min(room),
+            sqrt_two: (certified / self.root_two).min(room),
+            last_layer: self.pairwise(margins).map(|radius| radius.min(room)),
+        }
+    }
+}
+
+/// `L' norm(W_y - W_k)` for all pairs of classes.
+fn pair_constants(read_out: &ReadOut<'_>) -> Vec<UpperBound> {
+    let classes = read_out.outputs;
+    let mut constants = vec![UpperBound::ZERO; classes * classes];
+    for y in 0..classes {
+        for k in 0..y {
+            let rows = read_out.weights.chunks_exact(classes);
+            let difference: Vec<f64> = rows.map(|row| row[y] - row[k]).collect();
+            let constant = read_out.body * UpperBound::norm(&difference);
+            constants[y * classes + k] = constant;
+            constants[k * classes + y] = constant;
+        }
+    }
+    constants
+}

@@ -1,0 +1,353 @@
+//! How far the f32 forward pass can be from the network in exact arithmetic.
+//!
+//! Write `f` for the network with its f32 parameters in real arithmetic, `g` for what the CPU kernels compute, and `u = 2^-24`
+//! for the unit roundoff of f32. This file bounds `e(B) = sup ||g(x) - f(x)||` over all f32 inputs with `||x|| <= B`, in the 2-norm
+//! and for any batch whose inputs all have norms of at most `B`. Every operation obeys `fl(a op b) = (a op b)(1 + d)`, `|d| <= u`, for
+//! any order of sums and with or without fused multiply-adds; `gamma_n = n u/(1 - n u)`. The method is that of Higham, Accuracy and
+//! Stability of Numerical Algorithms (chapters 3 and 24).
+//!
+//! # Layer by layer
+//!
+//! The state is a bound `N` of the exact values' norm and a bound `E` of their error, `N = B` and `E = 0` at the input.
+//! A layer `A x + b` of norm `L` whose kernel is off by at most `c ||x||` gives `N' = L N + ||b||` and
+//! `E' = L E + c (N + E) + u (L (N + E) + c (N + E) + ||b||)`, the last term for the addition of the bias.
+//! An activation of constant `K` gives `E' = K E +` its own error; tanh keeps `N' <= sqrt(n)`.
+//! Branches that are added or joined add their errors, or the squares of them.
+//!
+//! # Fourier transforms
+//!
+//! A transform of length `n` is a product of stages, one per prime factor `p` of `n` with its multiplicity (a butterfly of radix 8 or
+//! 16 is three or four stages of two). A stage is `sqrt(p)` times a unitary matrix, so relative errors in the 2-norm add up:
+//! `epsilon(n) = sum over p of s_p`, and the computed transform is off by at most `epsilon sqrt(n) ||x||`.
+//!
+//! * `p = 2`: every output is one sum, relative error `u`. The twiddle that follows is a complex product, each part of two products
+//!   and a sum: `sqrt(2) gamma_2 < 3 u`, and its factor is rounded from f64: `u`. Together `s_2 <= 6 u`.
+//! * odd `p`: each part of an output is a sum of `p` pairs `c Re x_j + s Im x_j` with `|c|, |s| <= 1`. A term passes one sum with its
+//!   mirror, a rounded factor, a product, at most `(p - 1)/2 + 1` sums and a last one: `gamma_m` with `m = (p - 1)/2 + 5`.
+//!   As `|c Re x| + |s Im x| <= |x|`, an output is off by `sqrt(2) gamma_m ||x||_1 <= sqrt(2) gamma_m sqrt(p) ||x||`, and all of them
+//!   by `sqrt(p)` times that. Relative to the stage's norm `sqrt(p) ||x||` this is `sqrt(2 p) gamma_m`; with the twiddle
+//!   `s_p <= sqrt(2 p) gamma_m + 5 u`.
+//! * a prime above 13, or above 11 where rustfft does the work: Rader's or Bluestein's algorithm, whose inner length `m < 4 n + 64` has
+//!   no prime factor above 23, so `epsilon(m) <= 26 u log2 m`. Rader multiplies by the transform of a sequence of unit
+//!   numbers, itself computed in f32: its largest entry is `sqrt(p)` but its error only bounded by `epsilon(m) p`, which gives
+//!   `(sqrt(p) + 3)(epsilon(m) + 6 u)`. In Bluestein's the entries are at most `2n - 1` and their error at most `epsilon(m) sqrt(m (2n - 1))`,
+//!   which gives `(3 epsilon(m) + 10 u) m/sqrt(n)`. Both are below `(16 sqrt(n) + 64)(epsilon(m) + 6 u)`.
+//!
+//! # The circulant layer
+//!
+//! The lanes transform two rows as one complex row: the error of a row is relative to the norm of the pair, `sqrt(2) (N + E)` at most.
+//! This is why the promise is about a whole batch. Transform, product with `h/n` (rounded twice, then a complex product: `8 u`), inverse:
+//! `c = sqrt(2) ((1 + epsilon)^2 (1 + 8 u) - 1) L`. Small batches go row by row through realfft: a complex transform
+//! of length `n/2` or `n`, and one stage of twiddles and sums (`16 u`); the stored half of the spectrum stands for the whole, a factor
+//! `sqrt(2)`: `epsilon' = 1.5 epsilon + 24 u`, without the pair. The larger of both counts.
+//!
+//! With several channels the product at a frequency is `Im C = (A_r + A_i)(B_r + B_i) - A_r B_r - A_i B_i` over `C_in` terms: off by
+//! `sqrt(10) gamma_{C_in + 6} |A| |B|` with `|| |K| || <= ||K||_F <= sqrt(min(C_in, C_out)) ||K||`.
+//!
+//! A spatial filter `w` is transformed in f32 first: `||Delta K(f)|| <= ||Delta K||_F <= (epsilon + 4 u) sqrt(n) ||w||`, and as much times
+//! the norm of the input comes on top.
+//!
+//! # Dense layers and convolutions
+//!
+//! A sum of `n` products is off by `gamma_n sum |x_i| |W_ij|`, so `c = gamma_n ||W||_F`. A convolution with `t` taps has
+//! `c = gamma_{t + 2} || [ sum |w_oc| ] ||_F`, since the convolution with `|w|` is at most that large, and `gamma_{t + 2} ||b||` for its bias.
+//!
+//! # Underflow and overflow
+//!
+//! A product that underflows is off by `2^-150` at most, whatever its size. A kernel has at most `n` times `n` of them on the way to an output
+//! vector, and they grow by at most `n` on the way; `2^-130 n^2 (1 + L)(1 + N + E)` covers that. If a number could pass 1e37, the bound is infinite.
+//!
+//! # How loose it is
+//!
+//! The bound is about the worst case of every rounding at once, which does not happen: the errors that
+//! `cargo test -p circulant --test geometry_rounding -- --nocapture` measures are 1/2000 of it for the MNIST models (most of it is `gamma_784` of the
+//! read-out), a fifth of it for two features, and far less for prime lengths. For images of norm 9 the slack of a margin, `2 sqrt(2) e`, is 0.007 for
+//! a freshly made spectral model.
+//!
+//! The sums of this file are f64: a factor `1 + 1e-9` covers their own rounding.
+
+use super::{GeometryError, NetworkBound, UpperBound};
+
+/// Unit roundoff of f32.
+pub(super) const UNIT: f64 = 1.0 / 16_777_216.0;
+/// Unit roundoff of f64, times eight: a twiddle is the cosine of an angle of up to `2 pi` that was itself rounded three times, so in f64 it is off by up
+/// to 20 units instead of one. (In f32 it is rounded from f64, where this does not show.)
+pub(super) const UNIT_DOUBLE: f64 = 4.0 * f64::EPSILON;
+/// Intermediate numbers beyond this could overflow.
+const OVERFLOW: f64 = 1e37;
+/// `2^-130`.
+const UNDERFLOW: f64 = 7.346_839_692_639_297e-40;
+/// Covers the rounding of the analysis itself.
+const OWN_ROUNDING: f64 = 1.0 + 1e-9;
+
+/// How far a kernel is from its linear map.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct LinearRounding {
+    /// `c`: the error per unit of the input's norm.
+    pub(super) input: f64,
+    /// The error from the bias, already times its norm.
+    pub(super) bias: f64,
+    /// Intermediate numbers are at most this times the input's norm.
+    pub(super) growth: f64,
+    /// `n` of the underflow term.
+    pub(super) size: f64,
+}
+
+/// Bounds of the values at one place of the network.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Values {
+    /// `N`.
+    pub(super) norm: f64,
+    /// `E`.
+    pub(super) error: f64,
+    /// How many numbers, where it is known.
+    pub(super) size: Option<usize>,
+}
+
+/// `gamma_n`; infinite where it says nothing.
+pub(super) fn gamma(n: usize, unit: f64) -> f64 {
+    let product = n as f64 * unit;
+    if product < 0.5 {
+        product / (1.0 - product)
+    } else {
+        f64::INFINITY
+    }
+}
+
+/// Prime factors with multiplicity.
+fn prime_factors(mut n: usize) -> Vec<usize> {
+    let mut factors = Vec::new();
+    let mut p = 2;
+    while p * p <= n {
+        while n.is_multiple_of(p) {
+            factors.push(p);
+            n /= p;
+        }
+        p += 1;
+    }
+    if n > 1 {
+        factors.push(n);
+    }
+    factors
+}
+
+/// `epsilon(n)` when butterflies cover all primes up to `largest_butterfly`.
+fn one_axis(n: usize, largest_butterfly: usize, unit: f64) -> f64 {
+    let factors = prime_factors(n);
+    if factors.iter().any(|&p| p > largest_butterfly) {
+        let n = n as f64;
+        let inner = 26.0 * unit * (4.0 * n + 64.0).log2();
+        return (16.0 * n.sqrt() + 64.0) * (inner + 6.0 * unit);
+    }
+    let stage = |p: &usize| match p {
+        2 => 6.0 * unit,
+        p => (2.0 * *p as f64).sqrt() * gamma((p - 1) / 2 + 5, unit) + 5.0 * unit,
+    };
+    factors.iter().map(stage).sum()
+}
+
+/// Sums of first-order errors as a true relative error: `(1 + a)(1 + b).. - 1 <= s/(1 - s)`.
+fn compounded(sum: f64) -> f64 {
+    if sum < 0.5 {
+        sum / (1.0 - sum)
+    } else {
+        f64::INFINITY
+    }
+}
+
+/// `epsilon` of the lanes on a grid: both axes, by butterflies up to 13, otherwise by rustfft.
+pub(super) fn lane_error([height, width]: [usize; 2], unit: f64) -> f64 {
+    let axis = |n: usize| {
+        if prime_factors(n).iter().all(|&p| p <= 13) {
+            one_axis(n, 13, unit)
+        } else {
+            one_axis(n, 11, unit)
+        }
+    };
+    compounded(axis(height) + axis(width))
+}
+
+/// `epsilon'` of realfft on rows.
+fn row_error(length: usize, unit: f64) -> f64 {
+    compounded(1.5 * one_axis(length, 11, unit) + 24.0 * unit)
+}
+
+/// `||Delta K||` of filters of the norm `filter` that were transformed with the unit roundoff `unit`.
+pub(super) fn filter_error(grid: [usize; 2], filter: UpperBound, unit: f64) -> UpperBound {
+    let pixels = (grid[0] * grid[1]) as f64;
+    let relative = lane_error(grid, unit) + 4.0 * unit;
+    UpperBound::new(relative * pixels.sqrt() * OWN_ROUNDING) * filter
+}
+
+impl LinearRounding {
+    /// A circulant layer of the norm `norm` on a grid; a signal has the height 1. `filter` is the norm of the spatial filters, if
+    /// there are any.
+    pub(super) fn circulant(
+        grid: [usize; 2],
+        [channels_in, channels_out]: [usize; 2],
+        norm: UpperBound,
+        bias: UpperBound,
+        filter: Option<UpperBound>,
+    ) -> Self {
+        let (norm, bias, pixels) = (norm.get(), bias.get(), (grid[0] * grid[1]) as f64);
+        let pair = std::f64::consts::SQRT_2;
+        let lanes = lane_error(grid, UNIT);
+        let product = if channels_in * channels_out == 1 {
+            8.0 * UNIT
+        } else {
+            let smaller = channels_in.min(channels_out) as f64;
+            (10.0 * smaller).sqrt() * gamma(channels_in + 6, UNIT) + 4.0 * UNIT
+        };
+        let twice = |epsilon: f64| (1.0 + epsilon).powi(2) * (1.0 + product) - 1.0;
+        let mut relative = pair * twice(lanes);
+        if grid[0] == 1 && channels_in * channels_out == 1 {
+            relative = relative.max(twice(row_error(grid[1], UNIT)));
+        }
+        let filters = filter.map_or(0.0, |filter| filter_error(grid, filter, UNIT).get());
+        let input = relative * norm + pair * (1.0 + relative) * filters;
+        Self {
+            input: (input + UNIT * (norm + input)) * OWN_ROUNDING,
+            bias: UNIT * bias * OWN_ROUNDING,
+            growth: 32.0 * pixels * norm.max(1.0),
+            size: pixels * channels_in.max(channels_out) as f64,
+        }
+    }
+
+    /// A sum of `terms` products per output, `absolute` the norm of the map with absolute values for weights.
+    pub(super) fn sums(
+        terms: usize,
+        outputs: usize,
+        absolute: UpperBound,
+        norm: UpperBound,
+        bias: UpperBound,
+    ) -> Self {
+        let input = gamma(terms + 2, UNIT) * absolute.get();
+        Self {
+            input: (input + UNIT * (norm.get() + input)) * OWN_ROUNDING,
+            bias: gamma(terms + 2, UNIT) * bias.get() * OWN_ROUNDING,
+            growth: 2.0 * absolute.get().max(1.0),
+            size: (terms + outputs) as f64,
+        }
+    }
+}
+
+impl Values {
+    /// Through a layer `A x + b`.
+    pub(super) fn linear(
+        self,
+        norm: UpperBound,
+        bias: UpperBound,
+        rounding: &LinearRounding,
+        outputs: usize,
+    ) -> Self {
+        let computed = self.norm + self.error;
+        let underflow = UNDERFLOW * rounding.size.powi(2) * (1.0 + norm.get()) * (1.0 + computed);
+        let error = norm.get() * self.error + rounding.input * computed + rounding.bias + underflow;
+        let error = if (computed + bias.get()) * rounding.growth < OVERFLOW {
+            error * OWN_ROUNDING
+        } else {
+            f64::INFINITY
+        };
+        Self {
+            norm: (norm.get() * self.norm + bias.get()) * OWN_ROUNDING,
+            error,
+            size: Some(outputs),
+        }
+    }
+
+    /// Through an activation.
+    pub(super) fn activation(self, activation: super::Activation) -> Self {
+        let computed = self.norm + self.error;
+        let own = activation.error(computed, self.size);
+        Self {
+            norm: activation.output_norm(self.norm, self.size),
+            error: (activation.lipschitz().get() * self.error + own) * OWN_ROUNDING,
+            size: self.size,
+        }
+    }
+
+    /// The sum of several vectors.
+    pub(super) fn sum(parts: &[Self]) -> Self {
+        let norm: f64 = parts.iter().map(|part| part.norm).sum();
+        let error: f64 = parts.iter().map(|part| part.error).sum();
+        let rounding = gamma(parts.len(), UNIT) * (norm + error);
+        Self {
+            norm: norm * OWN_ROUNDING,
+            error: (error + rounding) * OWN_ROUNDING,
+            size: parts.last().and_then(|part| part.size),
+        }
+    }
+
+    /// Several vectors in one.
+    pub(super) fn concatenation(parts: &[Self]) -> Self {
+        let root = |of: fn(&Self) -> f64| {
+            parts
+                .iter()
+                .map(|part| of(part).powi(2))
+                .sum::<f64>()
+                .sqrt()
+        };
+        let sizes: Option<Vec<usize>> = parts.iter().map(|part| part.size).collect();
+        Self {
+            norm: root(|part| part.norm) * OWN_ROUNDING,
+            error: root(|part| part.error) * OWN_ROUNDING,
+            size: sizes.map(|sizes| sizes.iter().sum()),
+        }
+    }
+}
+
+impl NetworkBound {
+    /// `e(B)`: the largest 2-norm of the difference between the f32 logits that the CPU kernels compute and the exact ones, over
+    /// all batches of f32 inputs with norms of at most `input_norm`. Infinite where numbers could overflow.
+    ///
+    /// An error names a part whose rounding is not known.
+    pub fn rounding_error(&self, input_norm: UpperBound) -> Result<UpperBound, GeometryError> {
+        self.rounding_error_of(input_norm, None)
+    }
+
+    /// [`Self::rounding_error`] for inputs of a known number of numbers, which must fit the first layer.
+    pub(super) fn rounding_error_of(
+        &self,
+        input_norm: UpperBound,
+        size: Option<usize>,
+    ) -> Result<UpperBound, GeometryError> {
+        let start = Values {
+            norm: input_norm.get(),
+            error: 0.0,
+            size,
+        };
+        Ok(UpperBound::new(self.values(start)?.error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_and_stages() {
+        assert_eq!(prime_factors(784), [2, 2, 2, 2, 7, 7]);
+        assert_eq!(prime_factors(1), [] as [usize; 0]);
+        assert_eq!(prime_factors(97), [97]);
+        assert_eq!(lane_error([1, 1], UNIT), 0.0);
+        // 784: four twos and two sevens are below 100 roundings.
+        let error = lane_error([1, 784], UNIT) / UNIT;
+        assert!((24.0..100.0).contains(&error), "{error}");
+        assert!(lane_error([1, 97], UNIT) > 10.0 * error * UNIT);
+    }
+
+    #[test]
+    fn too_large_numbers_have_no_bound() {
+        let (norm, bias) = (UpperBound::ONE, UpperBound::ZERO);
+        let rounding = LinearRounding::sums(10, 3, norm, norm, bias);
+        let values = |norm| Values {
+            norm,
+            error: 0.0,
+            size: Some(10),
+        };
+        assert!(values(1.0).linear(norm, bias, &rounding, 3).error < 1e-5);
+        let large = values(1e37).linear(norm, bias, &rounding, 3);
+        assert!(large.error.is_infinite());
+        assert_eq!(gamma(usize::MAX, UNIT), f64::INFINITY);
+    }
+}

@@ -1,0 +1,246 @@
+//! The f32 forward pass against the same network in f64: rounding errors stay within their bound.
+
+mod common;
+
+use burn::module::{Module, ModuleMapper, Param};
+use burn::nn::{Linear, LinearConfig};
+use burn::tensor::{Device, FloatDType, Tensor, TensorData};
+use circulant::bayes::Classifier;
+use circulant::functions;
+use circulant::geometry::{
+    Activation, CertificateConfig, GeometryError, Lipschitz, NetworkBound, Target, UpperBound,
+};
+use circulant::models::{FeatureHeadConfig, HiddenKind, MnistModelConfig};
+use circulant::nn::{
+    Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, SpectralBccb2d, SpectralBccb2dConfig,
+};
+use common::{host, numbers, random};
+
+/// Every floating-point parameter as f64.
+struct ToDouble;
+
+impl ModuleMapper for ToDouble {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| tensor.cast(FloatDType::F64))
+    }
+}
+
+/// All maps of the description in one network of 12 features and 4 classes.
+#[derive(Module, Debug)]
+struct Mixed {
+    first: Circulant1d,
+    second: Linear,
+    third: Linear,
+    output: Linear,
+}
+
+impl Mixed {
+    fn new(device: &Device) -> Self {
+        let linear = |inputs, outputs, seed| {
+            let mut layer = LinearConfig::new(inputs, outputs).init(device);
+            layer.weight = Param::from_tensor(random(seed, [inputs, outputs], device) * 0.5);
+            layer.bias = Some(Param::from_tensor(random(seed + 1, [outputs], device)));
+            layer
+        };
+        Self {
+            first: Circulant1dConfig::new(12).with_seed(1).init(device),
+            second: linear(12, 6, 2),
+            third: linear(12, 6, 4),
+            output: linear(12, 4, 6),
+        }
+    }
+}
+
+impl Classifier<2> for Mixed {
+    fn logits(&self, x: Tensor<2>) -> Tensor<2> {
+        use burn::tensor::activation::{gelu, sigmoid, silu};
+        let x = x.clone() + functions::tanh(self.first.forward(x));
+        let branches = vec![
+            gelu(self.second.forward(x.clone())),
+            silu(self.third.forward(x)),
+        ];
+        let joined = sigmoid(Tensor::cat(branches, 1));
+        self.output.forward(joined)
+    }
+}
+
+impl Lipschitz for Mixed {
+    fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
+        let branch = |name, layer, activation| {
+            Ok::<_, GeometryError>(NetworkBound::sequence([
+                NetworkBound::layer(name, layer)?,
+                NetworkBound::activation(activation),
+            ]))
+        };
+        Ok(NetworkBound::sequence([
+            NetworkBound::residual(NetworkBound::sequence([
+                NetworkBound::layer("first", &self.first)?,
+                NetworkBound::activation(Activation::Tanh),
+            ])),
+            NetworkBound::concatenation([
+                branch("second", &self.second, Activation::Gelu)?,
+                branch("third", &self.third, Activation::Silu)?,
+            ]),
+            NetworkBound::activation(Activation::Sigmoid),
+            NetworkBound::layer("output", &self.output)?,
+        ]))
+    }
+}
+
+/// Two image layers with several channels.
+#[derive(Module, Debug)]
+struct Images {
+    spectral: SpectralBccb2d,
+    spatial: Bccb2d,
+    output: Linear,
+}
+
+impl Images {
+    fn new([height, width]: [usize; 2], device: &Device) -> Self {
+        let features = 2 * height * width;
+        Self {
+            spectral: SpectralBccb2dConfig::new([2, 5], [height, width]).init(device),
+            spatial: Bccb2dConfig::new([5, 2], [height, width]).init(device),
+            output: LinearConfig::new(features, 3).with_bias(false).init(device),
+        }
+    }
+}
+
+impl Classifier<4> for Images {
+    fn logits(&self, x: Tensor<4>) -> Tensor<2> {
+        let x = self.spatial.forward_tanh(self.spectral.forward(x));
+        self.output.forward(x.flatten(1, 3))
+    }
+}
+
+impl Lipschitz for Images {
+    fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
+        Ok(NetworkBound::sequence([
+            NetworkBound::layer("spectral", &self.spectral)?,
+            NetworkBound::layer("spatial", &self.spatial)?,
+            NetworkBound::activation(Activation::Tanh),
+            NetworkBound::layer("output", &self.output)?,
+        ]))
+    }
+}
+
+fn norm(row: &[f64]) -> f64 {
+    row.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+/// The largest rounding error of any row, over its bound.
+fn rounding_share<const D: usize, M: Classifier<D> + Lipschitz>(model: &M, x: Tensor<D>) -> f64 {
+    let rows = x.dims()[0];
+    let values = host(x.clone());
+    let largest = values
+        .chunks_exact(values.len() / rows)
+        .map(norm)
+        .fold(0.0, f64::max);
+    let bound = model.network_bound().expect("bounded");
+    let allowed = bound.rounding_error(UpperBound::new(largest * (1.0 + 1e-12)));
+    let allowed = allowed.expect("known").get();
+    let double = model.clone().map(&mut ToDouble);
+    let exact = host(double.logits(x.clone().cast(FloatDType::F64)));
+    let computed = host(model.logits(x));
+    let classes = exact.len() / rows;
+    let differences: Vec<f64> = exact.iter().zip(&computed).map(|(a, b)| a - b).collect();
+    let worst = differences
+        .chunks_exact(classes)
+        .map(norm)
+        .fold(0.0, f64::max);
+    assert!(worst <= allowed, "{worst} > {allowed}");
+    worst / allowed
+}
+
+/// Batches of one row, of few, of many, with rows of very different sizes.
+fn batches<const D: usize>(seed: u64, shape: [usize; D], device: &Device) -> Vec<Tensor<D>> {
+    let mut batches = Vec::new();
+    for (rows, scale) in [(1, 1.0), (3, 100.0), (40, 1e-3), (33, 1.0)] {
+        let mut shape = shape;
+        shape[0] = rows;
+        batches.push(random(seed + rows as u64, shape, device) * scale);
+        let row: usize = shape[1..].iter().product();
+        let mut values = numbers(seed, rows * row);
+        for (index, value) in values.iter_mut().enumerate() {
+            *value *= 10.0_f64.powi((index / row % 5) as i32 - 2);
+        }
+        batches.push(Tensor::from_data(TensorData::new(values, shape), device));
+        batches.push(Tensor::ones(shape, device));
+    }
+    batches
+}
+
+#[test]
+fn rounding_errors_stay_within_their_bound() {
+    let device = circulant::cpu();
+    let mut shares = Vec::new();
+    for kind in [
+        HiddenKind::SpectralCirculant,
+        HiddenKind::SpectralBccb,
+        HiddenKind::SpatialCirculant,
+        HiddenKind::SpatialBccb,
+        HiddenKind::Convolution,
+        HiddenKind::Dense,
+    ] {
+        let model = MnistModelConfig::new(kind).with_seed(3).init(&device);
+        let mut share = 0.0_f64;
+        for x in batches(1, [0, 1, 28, 28], &device) {
+            share = share.max(rounding_share(&model, x));
+        }
+        shares.push((format!("{kind:?}"), share));
+    }
+    // Even, odd, prime, prime with Rader's and with Bluestein's algorithm, powers of two, one.
+    for features in [1, 2, 9, 13, 37, 47, 64, 97, 250, 1024] {
+        let config = FeatureHeadConfig::new()
+            .with_features(features)
+            .with_classes(5);
+        let model = config.init(&device);
+        let mut share = 0.0_f64;
+        for x in batches(2, [0, features], &device) {
+            share = share.max(rounding_share(&model, x));
+        }
+        shares.push((format!("head {features}"), share));
+    }
+    for grid in [[4, 6], [7, 5], [1, 17], [19, 3]] {
+        let model = Images::new(grid, &device);
+        let mut share = 0.0_f64;
+        for x in batches(3, [0, 2, grid[0], grid[1]], &device) {
+            share = share.max(rounding_share(&model, x));
+        }
+        shares.push((format!("images {grid:?}"), share));
+    }
+    let mixed = Mixed::new(&device);
+    for x in batches(4, [0, 12], &device) {
+        shares.push(("mixed".to_owned(), rounding_share(&mixed, x)));
+    }
+    for (name, share) in shares {
+        println!("{name}: the largest error is {share:.1e} of its bound");
+    }
+}
+
+/// The figures of the MNIST models: `cargo test -p circulant --test geometry_rounding mnist -- --nocapture`.
+#[test]
+fn the_slack_of_the_mnist_models_is_small() {
+    let device = circulant::cpu();
+    for kind in [
+        HiddenKind::SpectralCirculant,
+        HiddenKind::SpectralBccb,
+        HiddenKind::SpatialCirculant,
+        HiddenKind::Dense,
+    ] {
+        let model = MnistModelConfig::new(kind).init(&device);
+        // As bright as an MNIST image: norm 9 or so.
+        let x = random::<4>(8, [16, 1, 28, 28], &device).abs() * 0.56;
+        let certificates = CertificateConfig::new()
+            .certify(&model, x, Target::Predicted)
+            .unwrap();
+        let margins: f64 = certificates.inputs.iter().map(|c| c.margin).sum::<f64>() / 16.0;
+        let slack = 8.0_f64.sqrt() * certificates.rounding.get();
+        println!(
+            "{kind:?}: L <= {:.3}, norm <= {:.2}, slack {slack:.1e}, mean margin {margins:.3}",
+            certificates.network.upper().get(),
+            certificates.input_norm.get(),
+        );
+        assert!(slack < 0.05, "{kind:?}: {slack}");
+    }
+}
