@@ -8,8 +8,8 @@ mod timing;
 use std::hint::black_box;
 
 use circulant_kernels::{
-    Activation, AdamSettings, Convolution, ConvolutionGradients, KlGradients, LowRank, NoiseKey,
-    SampleGradients, adam_step, cross_entropy, standard_normal, tanh_into, uniform_u64,
+    Activation, AdamSettings, AdamState, Convolution, ConvolutionGradients, KlGradients, LowRank,
+    NoiseKey, SampleGradients, adam_step, cross_entropy, standard_normal, tanh_into, uniform_u64,
 };
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -72,7 +72,7 @@ impl Work {
             &self.log_deviation,
             JITTER,
         )
-        .and_then(|q| q.kl_with_gradients(&[1.0], gradients))
+        .and_then(|q| q.kl_with_gradients(&[1.0], 1.0, gradients))
         .expect("sizes fit")
     }
 
@@ -225,6 +225,7 @@ struct Adam {
     gradient: Vec<f32>,
     moment_1: Vec<f32>,
     moment_2: Vec<f32>,
+    after: [Vec<f32>; 3],
 }
 
 impl Adam {
@@ -242,18 +243,23 @@ impl Adam {
             gradient: noise(1, len),
             moment_1: vec![0.0; len],
             moment_2: vec![0.0; len],
+            after: [(); 3].map(|()| vec![0.0; len]),
         }
     }
 
     fn step(&mut self) {
-        adam_step(
-            &mut self.parameter,
-            &self.gradient,
-            &mut self.moment_1,
-            &mut self.moment_2,
-            Self::SETTINGS,
-        )
-        .expect("sizes fit");
+        let before = AdamState {
+            parameter: &self.parameter[..],
+            moment_1: &self.moment_1[..],
+            moment_2: &self.moment_2[..],
+        };
+        let [parameter, moment_1, moment_2] = self.after.each_mut().map(|values| &mut values[..]);
+        let after = AdamState {
+            parameter,
+            moment_1,
+            moment_2,
+        };
+        adam_step(before, &self.gradient, Self::SETTINGS, after).expect("sizes fit");
     }
 
     /// One loop per tensor operation, as a framework without fusion takes the step.

@@ -25,33 +25,65 @@ pub struct AdamSettings {
     pub time: usize,
 }
 
-/// Updates the parameter and both moments from the gradient.
+/// A parameter and its moments, before a step or after it.
+#[derive(Debug)]
+pub struct AdamState<S> {
+    /// The parameter.
+    pub parameter: S,
+    /// The first moment.
+    pub moment_1: S,
+    /// The second moment.
+    pub moment_2: S,
+}
+
+/// Writes the parameter and both moments after a step: tensors are shared, and a step in place would
+/// copy them first.
 pub fn adam_step<T: Real>(
-    parameter: &mut [T],
+    before: AdamState<&[T]>,
     gradient: &[T],
-    moment_1: &mut [T],
-    moment_2: &mut [T],
     settings: AdamSettings,
+    after: AdamState<&mut [T]>,
 ) -> Result<(), KernelError> {
-    expect_len("gradient", gradient.len(), parameter.len())?;
-    expect_len("moment_1", moment_1.len(), parameter.len())?;
-    expect_len("moment_2", moment_2.len(), parameter.len())?;
+    let expected = gradient.len();
+    for (what, len) in [
+        ("the parameter", before.parameter.len()),
+        ("moment_1", before.moment_1.len()),
+        ("moment_2", before.moment_2.len()),
+        ("the parameter afterwards", after.parameter.len()),
+        ("moment_1 afterwards", after.moment_1.len()),
+        ("moment_2 afterwards", after.moment_2.len()),
+    ] {
+        expect_len(what, len, expected)?;
+    }
     if settings.time == 0 {
         return Err(KernelError::ZeroSize {
             what: "the number of an Adam step",
         });
     }
     let factors = Factors::new(settings);
-    let moments = moment_1.chunks_mut(CHUNK).zip(moment_2.chunks_mut(CHUNK));
-    let values = parameter.chunks_mut(CHUNK).zip(gradient.chunks(CHUNK));
-    let jobs = values
-        .zip(moments)
-        .map(|((parameter, gradient), (moment_1, moment_2))| AdamChunk {
-            parameter,
-            gradient,
-            moment_1,
-            moment_2,
-            factors,
+    let moments = after
+        .moment_1
+        .chunks_mut(CHUNK)
+        .zip(after.moment_2.chunks_mut(CHUNK));
+    let outputs = after.parameter.chunks_mut(CHUNK).zip(moments);
+    let jobs = outputs
+        .enumerate()
+        .map(|(chunk, (parameter, (moment_1, moment_2)))| {
+            let own = chunk * CHUNK..chunk * CHUNK + parameter.len();
+            AdamChunk {
+                before: AdamState {
+                    parameter: &before.parameter[own.clone()],
+                    moment_1: &before.moment_1[own.clone()],
+                    moment_2: &before.moment_2[own.clone()],
+                },
+                gradient: &gradient[own],
+                after: AdamState {
+                    parameter,
+                    moment_1,
+                    moment_2,
+                },
+                factors,
+            }
         });
     run_all(gradient.len(), jobs, |job| T::adam_chunk(best_isa(), job));
     Ok(())
@@ -91,10 +123,9 @@ impl<T: Real> Factors<T> {
 
 /// One chunk of a step.
 pub struct AdamChunk<'a, T> {
-    parameter: &'a mut [T],
+    before: AdamState<&'a [T]>,
     gradient: &'a [T],
-    moment_1: &'a mut [T],
-    moment_2: &'a mut [T],
+    after: AdamState<&'a mut [T]>,
     factors: Factors<T>,
 }
 
@@ -103,13 +134,15 @@ impl<T: Real> Kernel<T> for AdamChunk<'_, T> {
     #[inline(always)]
     fn run<V: Vector<Scalar = T>>(self) {
         let f = self.factors;
-        let moments = self.moment_1.iter_mut().zip(self.moment_2);
-        let values = self.parameter.iter_mut().zip(self.gradient);
-        for ((parameter, &g), (m, v)) in values.zip(moments) {
-            *m = *m * f.beta_1 + g * f.rest_1;
-            *v = *v * f.beta_2 + (g * g) * f.rest_2;
+        let moments = self.before.moment_1.iter().zip(self.before.moment_2);
+        let inputs = self.before.parameter.iter().zip(self.gradient).zip(moments);
+        let moments = self.after.moment_1.iter_mut().zip(self.after.moment_2);
+        let outputs = self.after.parameter.iter_mut().zip(moments);
+        for ((parameter, (m, v)), ((&before, &g), (&old_m, &old_v))) in outputs.zip(inputs) {
+            *m = old_m * f.beta_1 + g * f.rest_1;
+            *v = old_v * f.beta_2 + (g * g) * f.rest_2;
             let step = *m * f.combined / (v.root() + f.epsilon);
-            *parameter = *parameter - step * f.learning_rate;
+            *parameter = before - step * f.learning_rate;
         }
     }
 }
@@ -128,6 +161,27 @@ mod tests {
             epsilon: 1e-5,
             time,
         }
+    }
+
+    /// A step in place.
+    fn take_step<T: Real>(
+        parameter: &mut [T],
+        gradient: &[T],
+        [moment_1, moment_2]: [&mut [T]; 2],
+        settings: AdamSettings,
+    ) -> Result<(), KernelError> {
+        let (p, m, v) = (parameter.to_vec(), moment_1.to_vec(), moment_2.to_vec());
+        let before = AdamState {
+            parameter: &p[..],
+            moment_1: &m[..],
+            moment_2: &v[..],
+        };
+        let after = AdamState {
+            parameter,
+            moment_1,
+            moment_2,
+        };
+        adam_step(before, gradient, settings, after)
     }
 
     /// `AdaptiveMomentum::transform` and `Adam::step`, tensor operation by tensor operation.
@@ -178,7 +232,13 @@ mod tests {
                 let stream = time as u64;
                 standard_normal(NoiseKey { seed: 5, stream }, &mut gradient);
                 let settings = settings(time);
-                adam_step(&mut ours, &gradient, &mut moment_1, &mut moment_2, settings).unwrap();
+                take_step(
+                    &mut ours,
+                    &gradient,
+                    [&mut moment_1, &mut moment_2],
+                    settings,
+                )
+                .unwrap();
                 transcription(&mut theirs, &gradient, &mut state, settings);
                 assert_eq!(ours, theirs, "length {len}, step {time}");
             }
@@ -188,27 +248,16 @@ mod tests {
     #[test]
     fn the_first_step_is_about_the_learning_rate() {
         let (mut parameter, mut moment_1, mut moment_2) = ([1.0f64], [0.0], [0.0]);
-        adam_step(
-            &mut parameter,
-            &[3.0],
-            &mut moment_1,
-            &mut moment_2,
-            settings(1),
-        )
-        .unwrap();
+        let moments = [&mut moment_1[..], &mut moment_2];
+        take_step(&mut parameter, &[3.0], moments, settings(1)).unwrap();
         assert!((parameter[0] - 0.99).abs() < 1e-6);
     }
 
     #[test]
     fn wrong_sizes_and_times_are_errors() {
         let step = |p: usize, g, m, v, time| {
-            adam_step(
-                &mut vec![0.0f32; p],
-                &vec![0.0; g],
-                &mut vec![0.0; m],
-                &mut vec![0.0; v],
-                settings(time),
-            )
+            let moments = [&mut vec![0.0; m][..], &mut vec![0.0; v]];
+            take_step(&mut vec![0.0f32; p], &vec![0.0; g], moments, settings(time))
         };
         assert!(step(2, 2, 2, 2, 1).is_ok());
         assert!(step(2, 3, 2, 2, 1).is_err());

@@ -140,7 +140,10 @@ impl Batch {
     /// Blocks of one task. It depends on the batch alone, never on the number of threads, so that
     /// sums over tasks give the same bytes everywhere.
     fn blocks_per_task(&self) -> usize {
-        (self.blocks() / 8).clamp(1, 8)
+        // A task has sums to make and to hand over: four tasks for a small batch, then eight, then
+        // as many as there are.
+        let blocks = self.blocks();
+        (blocks / 8).clamp(blocks.div_ceil(4).min(2), 8)
     }
 
     /// Runs `work` for consecutive ranges of blocks, on all threads when it is worth it, and

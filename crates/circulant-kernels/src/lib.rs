@@ -43,7 +43,7 @@ mod scratch;
 mod simd;
 mod single;
 
-pub use adam::{AdamSettings, adam_step};
+pub use adam::{AdamSettings, AdamState, adam_step};
 pub use bins::Bin;
 pub use convolution::{Convolution, ConvolutionGradients};
 pub use cross_entropy::cross_entropy;

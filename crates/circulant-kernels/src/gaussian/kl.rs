@@ -24,6 +24,8 @@ use crate::simd::{Kernel, Vector};
 
 /// Gradients of consecutive rows.
 pub struct RowGradients<'a, T> {
+    /// Of the KL in the whole.
+    pub(super) weight: T,
     /// `diag(scale) M^-1`, so that `N = D^-1 U` times it.
     pub(super) scaled_inverse: &'a [f64],
     pub(super) mean: &'a mut [T],
@@ -81,7 +83,8 @@ impl<T: Real> Kernel<T> for KlChunk<'_, T> {
                     tiles => block.factor_gradients(tiles, &rows, &mut gradients, &mut sums.scale),
                 }
                 block.diagonal_gradients(&rows, &mut gradients);
-                sums.prior_variance += block.prior_gradients(&rows, gradients.prior);
+                let weight = gradients.weight;
+                sums.prior_variance += block.prior_gradients(&rows, weight, gradients.prior);
             }
         }
         sums
@@ -90,8 +93,12 @@ impl<T: Real> Kernel<T> for KlChunk<'_, T> {
 
 impl<T> RowGradients<'_, T> {
     #[inline(always)]
-    fn slice(&mut self, rows: Range<usize>, rank: usize) -> RowGradients<'_, T> {
+    fn slice(&mut self, rows: Range<usize>, rank: usize) -> RowGradients<'_, T>
+    where
+        T: Copy,
+    {
         RowGradients {
+            weight: self.weight,
             scaled_inverse: self.scaled_inverse,
             mean: &mut self.mean[rows.clone()],
             factor: &mut self.factor[rows.start * rank..rows.end * rank],
@@ -182,15 +189,20 @@ impl<T: Real> Block<T> {
         self.variances.free_share(rows, &mut self.terms);
         let outputs = gradients.mean.iter_mut().zip(&mut *gradients.log_deviation);
         for (i, ((of_mean, of_log), &mean)) in outputs.zip(rows.mean).enumerate().take(BLOCK) {
-            let inverse = self.prior.inverse[i];
-            *of_mean = mean * inverse;
-            *of_log = self.variances.free[i] * inverse - self.left[i] * self.terms[i];
+            let (inverse, weight) = (self.prior.inverse[i], gradients.weight);
+            *of_mean = mean * inverse * weight;
+            *of_log = (self.variances.free[i] * inverse - self.left[i] * self.terms[i]) * weight;
         }
     }
 
-    /// Returns the sum over the rows.
+    /// Returns the sum over the rows, without the weight.
     #[inline(always)]
-    fn prior_gradients(&mut self, rows: &Rows<'_, T>, gradient: PriorGradient<'_, T>) -> f64 {
+    fn prior_gradients(
+        &mut self,
+        rows: &Rows<'_, T>,
+        weight: T,
+        gradient: PriorGradient<'_, T>,
+    ) -> f64 {
         if matches!(gradient, PriorGradient::None) {
             return 0.0;
         }
@@ -211,7 +223,9 @@ impl<T: Real> Block<T> {
             }
         }
         if let PriorGradient::Each(each) = gradient {
-            each.copy_from_slice(terms);
+            for (each, term) in each.iter_mut().zip(&*terms) {
+                *each = *term * weight;
+            }
         }
         sum(terms)
     }
@@ -225,7 +239,7 @@ impl<T: Real> Block<T> {
         gradients: &mut RowGradients<'_, T>,
         grad_scale: &mut [f64],
     ) {
-        let len = rows.len();
+        let (len, weight) = (rows.len(), gradients.weight.wide());
         self.factor
             .times(tiles, len, gradients.scaled_inverse, &mut self.products);
         let mut inverse = [0.0; BLOCK];
@@ -249,7 +263,7 @@ impl<T: Real> Block<T> {
                     let n = product[l] * inverse[i];
                     lanes[l] = n * w;
                     let grad_w = w * prior_inverse - n;
-                    product[l] = grad_w * scale[l];
+                    product[l] = grad_w * (scale[l] * weight);
                     sums[l] += grad_w * u[l];
                 }
                 explained[i] += sum_lanes(lanes);

@@ -202,10 +202,11 @@ impl<'a, T: Real> LowRank<'a, T> {
         Ok(0.5 * (twice - log_determinant))
     }
 
-    /// The KL as above and its gradients, which overwrite what is there.
+    /// `weight` times the KL as above, and the gradients of that, which overwrite what is there.
     pub fn kl_with_gradients(
         &self,
         prior_variance: &[T],
+        weight: f64,
         gradients: KlGradients<'_, T>,
     ) -> Result<f64, KernelError> {
         let prior = self.prior(prior_variance)?;
@@ -238,6 +239,7 @@ impl<'a, T: Real> LowRank<'a, T> {
             self.chunks(&scale).map(|(rows, range)| KlChunk {
                 prior: prior.slice(range),
                 gradients: Some(RowGradients {
+                    weight: T::of(weight),
                     scaled_inverse: &scaled_inverse,
                     mean: take_front(&mut mean, rows.len()),
                     factor: take_front(&mut factor, rows.len() * rows.rank),
@@ -258,13 +260,13 @@ impl<'a, T: Real> LowRank<'a, T> {
             of_prior += chunk.prior_variance;
         }
         if let Some(grad_prior) = grad_prior {
-            grad_prior[0] = T::of(of_prior);
+            grad_prior[0] = T::of(weight * of_prior);
         }
         let of_scale = add_up(sums.into_iter().map(|chunk: KlSums| chunk.scale).collect());
         for (out, sum) in grad_scale.iter_mut().zip(of_scale) {
-            *out = T::of(sum);
+            *out = T::of(weight * sum);
         }
-        Ok(0.5 * (twice - cholesky.log_determinant()))
+        Ok(weight * 0.5 * (twice - cholesky.log_determinant()))
     }
 
     /// `1/2 [d (1 + ln 2 pi) + ln det covariance]`.

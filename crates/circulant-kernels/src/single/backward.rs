@@ -93,11 +93,7 @@ impl<T: Real> Single<'_, T> {
                     );
                 }
             }
-            let over_lanes: Vec<T> = sums
-                .chunks_exact(batch.lanes)
-                .map(|lanes| lanes.iter().fold(T::zero(), |sum, &x| sum + x))
-                .collect();
-            (over_lanes, bias, readout.weight)
+            (sums, bias, readout.weight)
         });
         self.collect(parts, outputs, filters, want_coordinates)
     }
@@ -168,7 +164,7 @@ impl<T: Real> Single<'_, T> {
     /// multiplicities of SPEC section 9 (a complex bin meets its conjugate partner's sum too).
     fn collect(
         &self,
-        parts: Vec<(Vec<T>, Vec<T>, Scratch<T>)>,
+        parts: Vec<(Scratch<T>, Vec<T>, Scratch<T>)>,
         outputs: Outputs<'_, T>,
         filters: usize,
         want_coordinates: bool,
@@ -198,12 +194,14 @@ impl<T: Real> Single<'_, T> {
         let mut coordinates = Vec::new();
         if want_coordinates {
             let scale = T::one() / T::of(self.plan.len() as f64);
+            let lanes = self.isa.lanes::<T>();
             coordinates = vec![T::zero(); filters * self.coordinates];
             for (out, sums) in coordinates
                 .chunks_exact_mut(self.coordinates)
-                .zip(sums.chunks_exact(2 * self.bins.len()))
+                .zip(sums.chunks_exact(2 * lanes * self.bins.len()))
             {
-                for (&bin, a) in self.bins.iter().zip(sums.chunks_exact(2)) {
+                for (&bin, a) in self.bins.iter().zip(sums.chunks_exact(2 * lanes)) {
+                    let a = [over_lanes(&a[..lanes]), over_lanes(&a[lanes..])];
                     match bin {
                         Bin::Real { coordinate: c } => out[c] = out[c] + a[0] * scale,
                         Bin::Complex { coordinate: c } => {
@@ -223,6 +221,17 @@ impl<T: Real> Single<'_, T> {
             coordinates,
             bias,
             weight,
+        }
+    }
+}
+
+/// The sum of the lanes, by halves: one after the other each addition would wait for the last.
+fn over_lanes<T: Real>(lanes: &[T]) -> T {
+    match lanes {
+        &[one] => one,
+        _ => {
+            let (left, right) = lanes.split_at(lanes.len() / 2);
+            over_lanes(left) + over_lanes(right)
         }
     }
 }

@@ -114,7 +114,7 @@ impl Elbo {
         log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> ElboEstimate {
         let draws = self.draw(network, seed, step);
-        self.estimate_from(&draws, batch, log_likelihood)
+        self.estimate_from(&draws, batch, |model| log_likelihood(model).neg())
     }
 
     /// The first half of [`Self::estimate`], which needs no data.
@@ -132,16 +132,16 @@ impl Elbo {
         }
     }
 
-    /// The second half of [`Self::estimate`].
+    /// The second half of [`Self::estimate`], from the negative log likelihood.
     pub(super) fn estimate_from<M: Network>(
         &self,
         draws: &Draws<M>,
         batch: usize,
-        log_likelihood: impl Fn(&M) -> Tensor<1>,
+        negative_log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> ElboEstimate {
         // (N/B)/N per example.
-        let weight = -1.0 / (self.samples * batch) as f64;
-        let terms = draws.models.iter().map(log_likelihood);
+        let weight = 1.0 / (self.samples * batch) as f64;
+        let terms = draws.models.iter().map(negative_log_likelihood);
         let sum = terms.reduce(|total, term| total + term);
         let data = sum.expect("at least one sample").mul_scalar(weight);
         ElboEstimate {

@@ -244,18 +244,23 @@ impl<M: Network> Bayesian<M> {
     /// A draw, and `weight` times the KL of the posterior from the prior, `[1]`. With a learned slope the KL is taken at
     /// a drawn slope.
     pub fn sample_with_kl(&self, mut noise: Noise, weight: f64) -> (M, Tensor<1>) {
-        let mut values = Vec::with_capacity(self.factors.len());
-        let mut total: Option<Tensor<1>> = None;
-        for factor in &self.factors {
-            values.push(factor.posterior.sample(noise.next_key()));
-        }
-        for (factor, site) in self.factors.iter().zip(self.sites.iter()) {
-            let kl = factor.kl(&site.prior, weight, &mut noise);
-            total = Some(match total {
-                None => kl,
-                Some(total) => total + kl,
-            });
-        }
+        let keys: Vec<_> = self.factors.iter().map(|_| noise.next_key()).collect();
+        // Handles: a Burn parameter cannot be shared between threads.
+        let (factors, same, sites) = (self.factors.clone(), self.factors.clone(), &self.sites);
+        let sample = || {
+            let posteriors = factors.into_iter().zip(keys);
+            posteriors
+                .map(|(factor, key)| factor.posterior.sample(key))
+                .collect()
+        };
+        let kl = || {
+            let sites = same.into_iter().zip(sites.iter());
+            sites
+                .map(|(factor, site)| factor.kl(&site.prior, weight, &mut noise))
+                .reduce(|total, kl| total + kl)
+        };
+        // Neither needs the other.
+        let (values, total) = rayon::join(sample, kl);
         let total = total.unwrap_or_else(|| Tensor::zeros([1], &self.device()));
         (self.with_values(values), total)
     }
@@ -384,7 +389,12 @@ impl ModuleMapper for Replace<'_> {
             None => Param::initialized(param.id, Tensor::empty([0; D], &param.val().device())),
             Some(values) => {
                 let value = values.next().expect("one value per site");
-                Param::initialized(param.id, value.reshape(site.shape.clone()))
+                let value = match D {
+                    // The same tensor: a reshape would be recorded for the backward pass.
+                    1 => Tensor::from_dispatch(value.into_dispatch()),
+                    _ => value.reshape(site.shape.clone()),
+                };
+                Param::initialized(param.id, value)
             }
         }
     }

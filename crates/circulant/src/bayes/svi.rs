@@ -239,7 +239,8 @@ impl<M: Network> Svi<M> {
         batch: usize,
         log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> Result<StepReport, BayesError> {
-        let (report, gradients) = self.gradients(&self.draw(), batch, log_likelihood)?;
+        let negative = |model: &M| log_likelihood(model).neg();
+        let (report, gradients) = self.gradients(&self.draw(), batch, negative)?;
         self.update(&report, gradients)?;
         Ok(report)
     }
@@ -253,10 +254,12 @@ impl<M: Network> Svi<M> {
         &self,
         draws: &Draws<M>,
         batch: usize,
-        log_likelihood: impl Fn(&M) -> Tensor<1>,
+        negative_log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> Result<(StepReport, GradientsParams), BayesError> {
         let (network, step) = (self.network(), self.step);
-        let estimate = self.elbo.estimate_from(draws, batch, log_likelihood);
+        let estimate = self
+            .elbo
+            .estimate_from(draws, batch, negative_log_likelihood);
         let number = |tensor: Tensor<1>| tensor.into_scalar::<f64>();
         let report = StepReport {
             step,
@@ -351,7 +354,7 @@ impl<M: Network> Svi<M> {
     {
         let inputs = Tensor::from_inner(batch.inputs);
         let (report, gradients) = self.gradients(&draws, order.batch(), |model| {
-            cross_entropy(model.logits(inputs.clone()), batch.labels.clone()).neg()
+            cross_entropy(model.logits(inputs.clone()), batch.labels.clone())
         })?;
         drop(draws);
         // One thread waits for memory, the other works through many small tensors.

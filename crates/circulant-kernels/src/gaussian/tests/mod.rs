@@ -136,7 +136,10 @@ impl<T: Real> Problem<T> {
             log_deviation,
             prior_variance: Some(prior_variance),
         };
-        let kl = self.gaussian().kl_with_gradients(prior, gradients).unwrap();
+        let kl = self
+            .gaussian()
+            .kl_with_gradients(prior, 1.0, gradients)
+            .unwrap();
         (kl, out)
     }
 

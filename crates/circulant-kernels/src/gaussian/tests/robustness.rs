@@ -126,6 +126,6 @@ fn what_does_not_fit_is_an_error() {
             log_deviation,
             prior_variance: Some(prior),
         };
-        assert!(q.kl_with_gradients(&[1.0; 3], gradients).is_err());
+        assert!(q.kl_with_gradients(&[1.0; 3], 1.0, gradients).is_err());
     }
 }

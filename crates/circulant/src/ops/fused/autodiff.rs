@@ -53,8 +53,8 @@ impl<const N: usize> Backward<Flex, N> for Sample {
 struct Scalar;
 
 impl<const N: usize> Backward<Flex, N> for Scalar {
-    /// One gradient per parent, and what they are to be multiplied with.
-    type State = (Vec<FlexTensor>, f64);
+    /// One gradient per parent.
+    type State = Vec<FlexTensor>;
 
     fn backward(
         self,
@@ -63,11 +63,13 @@ impl<const N: usize> Backward<Flex, N> for Scalar {
         _checkpointer: &mut Checkpointer,
     ) {
         let upstream = grads.consume::<Flex>(&ops.node).into_data();
-        let (gradients, weight) = ops.state;
-        let factor = weight * upstream.iter::<f64>().next().expect("one number");
-        for (parent, gradient) in ops.parents.iter().zip(gradients) {
+        let factor = upstream.iter::<f64>().next().expect("one number");
+        for (parent, gradient) in ops.parents.iter().zip(ops.state) {
             if let Some(node) = parent {
-                let gradient = Flex::float_mul_scalar(gradient, factor.into());
+                let gradient = match factor {
+                    1.0 => gradient,
+                    _ => Flex::float_mul_scalar(gradient, factor.into()),
+                };
                 grads.register::<Flex>(node.id, gradient);
             }
         }
@@ -177,7 +179,7 @@ fn record_kl<C: CheckpointStrategy, const N: usize>(
             let low_rank = kept.low_rank.into_iter();
             gradients.extend(low_rank.flat_map(|(factor, scale)| [factor, scale]));
             gradients.extend([kept.log_deviation, kept.prior_variance]);
-            node.finish((gradients, weight), value)
+            node.finish(gradients, value)
         }
         OpsKind::UnTracked(node) => node.finish(value),
     }
@@ -343,7 +345,7 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         match Scalar.prepare::<C>([guard]).compute_bound().stateful() {
             OpsKind::Tracked(node) => {
                 let (value, gradient) = cross_entropy_keeping(logits, &labels, true);
-                node.finish((gradient.into_iter().collect(), 1.0), value)
+                node.finish(gradient.into_iter().collect(), value)
             }
             OpsKind::UnTracked(node) => {
                 node.finish(cross_entropy_keeping(logits, &labels, false).0)

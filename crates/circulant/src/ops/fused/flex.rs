@@ -5,8 +5,8 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{DType, ElementConversion, Shape, TensorData};
 use burn_flex::FlexTensor;
 use circulant_kernels::{
-    Activation, AdamSettings, Convolution, NoiseKey, adam_step, cross_entropy, gather_rows,
-    tanh_backward, tanh_into,
+    Activation, AdamSettings, AdamState, Convolution, NoiseKey, adam_step, cross_entropy,
+    gather_rows, tanh_backward, tanh_into,
 };
 
 use super::dense::{Conv, Linear};
@@ -82,27 +82,25 @@ fn select_rows_typed<T: Native>(x: &FlexTensor, rows: &[usize]) -> FlexTensor {
     out.into_tensor(Shape::from(shape))
 }
 
-/// The numbers of `tensor` in memory that may be changed.
-fn copied<T: Native>(tensor: &FlexTensor) -> (Buffer<T>, Shape) {
-    let mut copy = like::<T>(tensor);
-    copy.0.as_mut().copy_from_slice(numbers(tensor, "a tensor"));
-    copy
-}
-
 fn adam_typed<T: Native>(
     [parameter, gradient, moment_1, moment_2]: [&FlexTensor; 4],
     settings: AdamSettings,
 ) -> (FlexTensor, FlexTensor, FlexTensor) {
-    let [mut parameter, mut moment_1, mut moment_2] =
-        [parameter, moment_1, moment_2].map(copied::<T>);
-    valid(adam_step(
-        parameter.0.as_mut(),
-        numbers(gradient, "the gradient"),
-        moment_1.0.as_mut(),
-        moment_2.0.as_mut(),
-        settings,
-    ));
-    (finish(parameter), finish(moment_1), finish(moment_2))
+    let mut after = [parameter, moment_1, moment_2].map(like::<T>);
+    let before = AdamState {
+        parameter: numbers(parameter, "the parameter"),
+        moment_1: numbers(moment_1, "the first moment"),
+        moment_2: numbers(moment_2, "the second moment"),
+    };
+    let [parameter, moment_1, moment_2] = after.each_mut().map(|(buffer, _)| buffer.as_mut());
+    let outputs = AdamState {
+        parameter,
+        moment_1,
+        moment_2,
+    };
+    let gradient = numbers(gradient, "the gradient");
+    valid(adam_step(before, gradient, settings, outputs));
+    after.map(finish).into()
 }
 
 impl FusedOps for Flex {

@@ -112,7 +112,7 @@ pub(super) fn sample_backward(
     with_native!(grad.dtype(), sample_backward_typed(q, noise, &grad))
 }
 
-/// All gradients of a KL.
+/// All gradients of a weighted KL.
 #[derive(Debug, Clone)]
 pub(super) struct KeptGradients {
     pub(super) mean: FlexTensor,
@@ -154,14 +154,14 @@ fn kl_keeping_typed<T: Native>(
         prior_variance: Some(prior_variance.0.as_mut()),
     };
     let prior = numbers(prior, "the prior variance");
-    let value = valid(q.view::<T>().kl_with_gradients(prior, gradients));
+    let value = valid(q.view::<T>().kl_with_gradients(prior, weight, gradients));
     let kept = KeptGradients {
         mean: finish(mean),
         low_rank: low_rank.map(|(factor, scale)| (finish(factor), finish(scale))),
         log_deviation: finish(log_deviation),
         prior_variance: finish(prior_variance),
     };
-    (scalar::<T>(weight * value), kept)
+    (scalar::<T>(value), kept)
 }
 
 pub(super) fn kl_keeping(
