@@ -225,15 +225,15 @@ impl<T: Real> Single<'_, T> {
     }
 }
 
-/// The sum of the lanes, by halves: one after the other each addition would wait for the last.
+/// The sum of the lanes, in four parts: one after the other each addition would wait for the last.
 fn over_lanes<T: Real>(lanes: &[T]) -> T {
-    match lanes {
-        &[one] => one,
-        _ => {
-            let (left, right) = lanes.split_at(lanes.len() / 2);
-            over_lanes(left) + over_lanes(right)
+    let mut sums = [T::zero(); 4];
+    for four in lanes.as_chunks::<4>().0 {
+        for (sum, &x) in sums.iter_mut().zip(four) {
+            *sum = *sum + x;
         }
     }
+    (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
 /// What a task holds for the gradients of a read-out; empty without one.
