@@ -65,12 +65,10 @@ impl Predictions {
         entropies.map(|(predictive, expected)| (predictive - expected).max(0.0))
     }
 
-    /// The most probable class per input.
+    /// The most probable class per input; the first of equals, as in the metrics.
     pub fn classes_of_inputs(&self) -> impl Iterator<Item = usize> + '_ {
-        self.probabilities.chunks_exact(self.classes).map(|row| {
-            let best = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
-            best.map_or(0, |(class, _)| class)
-        })
+        let rows = self.probabilities.chunks_exact(self.classes);
+        rows.map(|row| (1..row.len()).fold(0, |best, k| if row[k] > row[best] { k } else { best }))
     }
 }
 

@@ -296,7 +296,22 @@ impl<M: Network> Svi<M> {
 impl<M: Network> Svi<M> {
     /// Trains a classifier until all steps are done, the loss no longer improves, or the callback asks to stop. May be
     /// called again, or after [`Self::resume`]: it goes on where training stands.
+    ///
+    /// It runs on a thread of rayon's pool, the callback too: entering the pool for every operation of a step costs
+    /// as much as a small step itself.
     pub fn fit<const D: usize>(
+        &mut self,
+        data: &LabelledData<D>,
+        checkpoints: Option<&CheckpointPlan>,
+        callback: impl FnMut(&StepReport) -> ControlFlow<()> + Send,
+    ) -> Result<Stop, BayesError>
+    where
+        M: Classifier<D>,
+    {
+        rayon::scope(|_| self.fit_in_pool(data, checkpoints, callback))
+    }
+
+    fn fit_in_pool<const D: usize>(
         &mut self,
         data: &LabelledData<D>,
         checkpoints: Option<&CheckpointPlan>,
@@ -319,8 +334,7 @@ impl<M: Network> Svi<M> {
             draws: self.draw(),
         };
         while self.step < self.config.steps {
-            // One entry into the thread pool per step, not one per operation.
-            let (report, next) = rayon::scope(|_| self.fit_step(data, &mut order, ready))?;
+            let (report, next) = self.fit_step(data, &mut order, ready)?;
             ready = next;
             if let Some(plan) = checkpoints
                 && self.step.is_multiple_of(plan.every.max(1))
