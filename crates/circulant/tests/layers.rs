@@ -374,12 +374,12 @@ fn a_readout_in_one_pass_equals_two() {
         let x = unit(3, [21, d_in]);
         let spectral = [1, 2].map(|seed| {
             let config = SpectralCirculant1dConfig::new(d_in).with_d_out(Some(d_out));
-            config.with_bias(bias.clone()).with_seed(seed).init(&device)
+            config.with_bias(bias).with_seed(seed).init(&device)
         });
         check_readout(spectral.each_ref(), d_out, x.clone());
         let spatial = [1, 2].map(|seed| {
             let config = Circulant1dConfig::new(d_in).with_d_out(Some(d_out));
-            config.with_bias(bias.clone()).with_seed(seed).init(&device)
+            config.with_bias(bias).with_seed(seed).init(&device)
         });
         check_readout(spatial.each_ref(), d_out, x);
     }
