@@ -1,0 +1,494 @@
+//! A document with every kind of figure and table and with data of a likely shape, for the tests and for
+//! looking at: `circulant-cli`'s ignored test `write_the_demo` writes it.
+
+use super::figure::*;
+use super::*;
+
+/// Numbers that look random and are always the same.
+pub struct Noise(u64);
+
+impl Noise {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn uniform(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    pub fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+}
+
+pub const MODELS: [&str; 6] = [
+    "spectral BCCB",
+    "spectral circulant",
+    "spatial BCCB",
+    "spatial circulant",
+    "Conv2d",
+    "dense",
+];
+const PAPER: [[f64; 6]; 6] = [
+    [0.919, 0.124, 0.016, 0.179, 0.811, 0.616],
+    [0.921, 0.120, 0.022, 0.195, 0.829, 0.637],
+    [0.899, 0.182, 0.083, 0.373, 0.730, 0.844],
+    [0.903, 0.175, 0.081, 0.426, 0.781, 0.813],
+    [0.962, 0.076, 0.038, 0.573, 0.621, 0.722],
+    [0.974, 0.048, 0.024, 0.623, 0.840, 0.502],
+];
+const WEIGHTS: [u64; 6] = [8_624, 8_624, 8_624, 8_624, 62_792, 622_496];
+
+fn comparison() -> Comparison {
+    let mut noise = Noise::new(1);
+    let metrics = ["Accuracy", "Brier", "ECE", "MCE", "AUROC", "FPR@95"].map(|name| {
+        let higher = ["Accuracy", "AUROC"].contains(&name);
+        Metric::new(
+            name,
+            if higher {
+                Better::Higher
+            } else {
+                Better::Lower
+            },
+        )
+    });
+    let rows = MODELS
+        .iter()
+        .zip(PAPER)
+        .zip(WEIGHTS)
+        .map(|((name, paper), weights)| ComparisonRow {
+            name: (*name).to_owned(),
+            facts: vec![Cell::Count(weights)],
+            ours: paper
+                .iter()
+                .map(|value| {
+                    Some(Estimate {
+                        mean: value * (1.0 + 0.02 * noise.normal()),
+                        spread: Some(0.004 * noise.uniform()),
+                    })
+                })
+                .collect(),
+            paper: paper.map(Some).to_vec(),
+        });
+    let mut rows: Vec<ComparisonRow> = rows.collect();
+    rows[4].ours[3] = None;
+    rows.push(ComparisonRow {
+        name: "two BCCB channels".to_owned(),
+        facts: vec![Cell::Count(17_258)],
+        ours: rows[0].ours.clone(),
+        paper: vec![None; 6],
+    });
+    Comparison {
+        caption: "MNIST, OOD Fashion-MNIST, 1000 steps, three seeds".to_owned(),
+        subject: "model".to_owned(),
+        facts: vec![Column::number("weights")],
+        metrics: metrics.to_vec(),
+        rows,
+        footnotes: vec!["ECE and MCE with 10 bins.".to_owned()],
+    }
+}
+
+fn elbo() -> Drawing {
+    let curves = MODELS.iter().enumerate().map(|(index, name)| {
+        let x: Vec<f64> = (1..=1000).step_by(5).map(f64::from).collect();
+        let runs: Vec<Vec<f64>> = (0..3)
+            .map(|seed| {
+                let mut noise = Noise::new(100 * index as u64 + seed);
+                let floor = 0.25 + 0.12 * index as f64;
+                let value = |&step: &f64| {
+                    floor + 900.0 * (-step / (8.0 + 4.0 * index as f64)).exp() + 40.0 / step
+                };
+                x.iter()
+                    .map(|step| value(step) * (1.0 + 0.06 * noise.normal()))
+                    .collect()
+            })
+            .collect();
+        Curve::over_seeds(*name, x, &runs)
+    });
+    Curves {
+        title: "Negative ELBO per input".to_owned(),
+        x: Axis::linear("step"),
+        y: Axis::log("nats"),
+        curves: curves.collect(),
+    }
+    .draw()
+}
+
+fn learning() -> Drawing {
+    let x: Vec<f64> = (1..=60).map(f64::from).collect();
+    let series = |name: &str, top: f64, fall: f64, best: usize, colour: usize| {
+        let mut noise = Noise::new(best as u64);
+        let y = x.iter().map(|epoch| {
+            top * (1.0 - (-epoch / 6.0).exp()) - fall * (epoch - best as f64).max(0.0)
+                + 0.004 * noise.normal()
+        });
+        Curve::new(name, x.clone(), y.collect()).coloured(colour)
+    };
+    Curves {
+        title: "Vision Transformer, CIFAR-10".to_owned(),
+        x: Axis::linear("epoch"),
+        y: Axis::linear("accuracy"),
+        curves: vec![
+            series("dense, training", 0.97, 0.0, 1, 1).looking(CurveLook::Dashed),
+            series("dense, validation", 0.70, 0.0006, 16, 1).marked(15, "best: epoch 16"),
+            series("spectral, training", 0.85, 0.0, 2, 0).looking(CurveLook::Dashed),
+            series("spectral, validation", 0.72, 0.0004, 30, 0).marked(29, "best: epoch 30"),
+        ],
+    }
+    .draw()
+}
+
+fn entropy(title: &str, spread: f64) -> Drawing {
+    let x: Vec<f64> = (0..400)
+        .map(|index| index as f64 / 399.0 * 10_f64.ln())
+        .collect();
+    let density = |name: &str, rate: f64, middle: f64, share: f64| Density {
+        name: name.to_owned(),
+        x: x.clone(),
+        y: x.iter()
+            .map(|h| {
+                (1.0 - share) * rate * (-rate * h).exp()
+                    + share * (-(h - middle).powi(2) / 0.2).exp() / 0.79
+            })
+            .collect(),
+    };
+    Densities {
+        title: title.to_owned(),
+        label: "predictive entropy (nats)".to_owned(),
+        densities: vec![
+            density("MNIST (ID)", 14.0 / spread, 0.5, 0.15),
+            density("Fashion-MNIST (OOD)", 8.0 / spread, 1.1, 0.8),
+        ],
+        zoom: Some(ENTROPY_ZOOM),
+    }
+    .draw()
+}
+
+fn reliability(title: &str, over: f64) -> Drawing {
+    let bins = (0..10_u32).map(|index| {
+        let (lower, upper) = (f64::from(index) / 10.0, f64::from(index + 1) / 10.0);
+        let confidence = lower + 0.055;
+        let count = if index == 0 {
+            0
+        } else {
+            40 * u64::from(index * index) + if index == 9 { 4000 } else { 0 }
+        };
+        ReliabilityBar {
+            lower,
+            upper,
+            count,
+            confidence: (count > 0).then_some(confidence),
+            accuracy: (count > 0).then_some(
+                (confidence + over * (1.0 - confidence) * (0.5 - confidence)).clamp(0.0, 1.0),
+            ),
+        }
+    });
+    Reliability {
+        title: title.to_owned(),
+        bins: bins.collect(),
+        ece: Some(0.0163),
+        mce: Some(0.179),
+    }
+    .draw()
+}
+
+fn spectra() -> Drawing {
+    let deviation = |k: usize| 1.0 / (1.0 + (k as f64 / 12.0).powi(2)).sqrt();
+    let mut noise = Noise::new(7);
+    let mut draw = |scale: f64| -> Vec<f64> {
+        (0..393)
+            .map(|k| scale * deviation(k) * noise.normal().hypot(noise.normal()) / 1.41 + 1e-3)
+            .collect()
+    };
+    let prior_draws = (0..4).map(|_| draw(1.0)).collect();
+    let magnitudes = draw(2.2);
+    Spectra {
+        title: "Half-spectrum of the circulant layer".to_owned(),
+        spectra: vec![Spectrum {
+            name: "learned".to_owned(),
+            band: magnitudes
+                .iter()
+                .map(|value| [0.7 * value, 1.35 * value])
+                .collect(),
+            magnitudes,
+        }],
+        prior_band: (0..393)
+            .map(|k| [0.22 * deviation(k), 1.73 * deviation(k)])
+            .collect(),
+        prior_label: "prior, 5 to 95 %".to_owned(),
+        prior_draws,
+        kind: AxisKind::Log,
+    }
+    .draw()
+}
+
+pub fn filter(seed: u64) -> Filter {
+    let mut noise = Noise::new(seed);
+    let (turn, wave, shift) = (
+        noise.uniform() * 3.0,
+        0.3 + noise.uniform(),
+        noise.uniform() * 6.0,
+    );
+    let values = (0..784).map(|index| {
+        let (x, y) = ((index % 28) as f64 - 14.0, (index / 28) as f64 - 14.0);
+        let along = x * turn.cos() + y * turn.sin();
+        (wave * along + shift).cos() * (-(x * x + y * y) / 90.0).exp() * 0.1
+            + 0.006 * noise.normal()
+    });
+    Filter {
+        name: if seed < 4 {
+            format!("learned {}", seed + 1)
+        } else {
+            format!("prior draw {}", seed - 3)
+        },
+        width: 28,
+        values: values.collect(),
+    }
+}
+
+fn distributions(title: &str, x: Axis, middles: &[(&str, f64, f64)]) -> Drawing {
+    let distributions = middles.iter().map(|&(name, middle, spread)| {
+        let mut noise = Noise::new(middle.to_bits());
+        Distribution {
+            name: name.to_owned(),
+            values: (0..2000)
+                .map(|_| middle * (spread * noise.normal()).exp())
+                .collect(),
+        }
+    });
+    Histograms {
+        title: title.to_owned(),
+        x,
+        distributions: distributions.collect(),
+    }
+    .draw()
+}
+
+fn scatter() -> Drawing {
+    let group = |name: &str, shift: f64, spread: Option<f64>| PointGroup {
+        name: name.to_owned(),
+        points: MODELS
+            .iter()
+            .zip(PAPER)
+            .zip(WEIGHTS)
+            .map(|((model, paper), weights)| LabelledPoint {
+                label: (*model).to_owned(),
+                x: weights as f64,
+                y: paper[0] + shift,
+                error: spread.map(|spread| [paper[0] + shift - spread, paper[0] + shift + spread]),
+            })
+            .collect(),
+    };
+    let mut paper = group("paper", 0.0, None);
+    for point in &mut paper.points {
+        point.label.clear();
+    }
+    Scatter {
+        title: "Accuracy against size".to_owned(),
+        x: Axis::log("weights"),
+        y: Axis::linear("test accuracy"),
+        groups: vec![group("ours", 0.006, Some(0.003)), paper],
+    }
+    .draw()
+}
+
+fn certified() -> Drawing {
+    let model = |name: &str, scale: f64| {
+        let mut noise = Noise::new(scale.to_bits());
+        Radii {
+            name: name.to_owned(),
+            radii: (0..1900)
+                .map(|_| scale * (0.7 * noise.normal()).exp())
+                .collect(),
+            inputs: 2000,
+        }
+    };
+    CertifiedAccuracy {
+        title: "Certified accuracy".to_owned(),
+        x: Axis::log("radius in feature space (l2)"),
+        models: vec![
+            model("spectral head", 0.02),
+            model("dense 32", 0.0011),
+            model("dense 128", 0.0006),
+        ],
+    }
+    .draw()
+}
+
+fn bars() -> Drawing {
+    let values =
+        |index: usize, shift: f64| PAPER.iter().map(|row| Some(row[index] + shift)).collect();
+    Bars {
+        title: "Separating MNIST from Fashion-MNIST".to_owned(),
+        axis: Axis::linear("AUROC"),
+        categories: MODELS.map(str::to_owned).to_vec(),
+        groups: vec![
+            BarGroup {
+                name: "entropy".to_owned(),
+                values: values(4, 0.02),
+                errors: PAPER
+                    .iter()
+                    .map(|row| [row[4] + 0.005, row[4] + 0.035])
+                    .collect(),
+            },
+            BarGroup {
+                name: "mutual information".to_owned(),
+                values: values(4, -0.04),
+                errors: PAPER
+                    .iter()
+                    .map(|row| [row[4] - 0.055, row[4] - 0.025])
+                    .collect(),
+            },
+        ],
+        reference: Some(("paper".to_owned(), values(4, 0.0))),
+    }
+    .draw()
+}
+
+fn dots() -> Drawing {
+    Bars {
+        title: "Lipschitz bound".to_owned(),
+        axis: Axis::log("upper bound on the Lipschitz constant"),
+        categories: [
+            "spectral, K = 1025",
+            "spectral, K = 256",
+            "dense 32",
+            "dense 128",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        groups: vec![BarGroup {
+            name: "ours".to_owned(),
+            values: vec![Some(180.0), Some(120.0), Some(4800.0), Some(9100.0)],
+            errors: vec![
+                [150.0, 210.0],
+                [100.0, 140.0],
+                [4100.0, 5600.0],
+                [8000.0, 11000.0],
+            ],
+        }],
+        reference: Some((
+            "paper".to_owned(),
+            vec![Some(200.0), None, Some(5200.0), None],
+        )),
+    }
+    .draw()
+}
+
+fn filter_curves() -> Drawing {
+    let curve = |name: &str, seed: u64| {
+        let mut noise = Noise::new(seed);
+        let y = (0..784).map(|t: i32| {
+            let t = f64::from(t.min(784 - t));
+            (-t / 40.0).exp() * (t / 9.0 + seed as f64).cos() * 0.2 + 0.01 * noise.normal()
+        });
+        Curve::indexed(name, y.collect())
+    };
+    Curves {
+        title: "Filter of the circulant layer".to_owned(),
+        x: Axis::linear("offset"),
+        y: Axis::linear("w"),
+        curves: vec![
+            curve("prior draw", 5).looking(CurveLook::Faint).coloured(6),
+            curve("learned", 1).coloured(0),
+        ],
+    }
+    .draw()
+}
+
+/// Every kind of figure by name.
+pub fn drawings() -> Vec<(&'static str, Drawing)> {
+    let filters = Filters {
+        title: "Filters of the BCCB layer".to_owned(),
+        filters: (0..8).map(filter).collect(),
+        columns: 0,
+        shared_scale: true,
+    };
+    let norms = [("spectral", 1.9, 0.12), ("dense", 7.0, 0.2)];
+    let radii = [
+        ("paper's radius", 0.02, 0.5),
+        ("sqrt(2) radius", 0.03, 0.5),
+        ("last layer", 0.05, 0.45),
+    ];
+    vec![
+        ("elbo", elbo()),
+        ("size", scatter()),
+        ("entropy-1", entropy(MODELS[0], 1.0)),
+        ("entropy-2", entropy(MODELS[5], 0.6)),
+        ("reliability-1", reliability(MODELS[0], 0.3)),
+        ("reliability-2", reliability(MODELS[5], -0.9)),
+        ("spectrum", spectra()),
+        ("filter-curves", filter_curves()),
+        ("filters", filters.draw()),
+        ("auroc", bars()),
+        (
+            "norms",
+            distributions(
+                "Operator norms under the posterior",
+                Axis::linear("spectral norm"),
+                &norms,
+            ),
+        ),
+        (
+            "radii",
+            distributions("Radii", Axis::log("certified radius (l2)"), &radii),
+        ),
+        ("certified", certified()),
+        ("lipschitz", dots()),
+        ("learning", learning()),
+        (
+            "empty",
+            Curves {
+                title: "A run that never began".to_owned(),
+                ..Curves::default()
+            }
+            .draw(),
+        ),
+    ]
+}
+
+/// A report with everything in it.
+pub fn document() -> Document {
+    let mut drawings = drawings().into_iter();
+    let mut section = |heading: &str, count: usize| {
+        let mut section = Section::new(heading);
+        for (id, drawing) in drawings.by_ref().take(count) {
+            section = section.figure(Figure::new(id, "What is to be seen here, in a sentence or two of plain words, for example the mean over three seeds.", drawing));
+        }
+        section
+    };
+    let sections = vec![
+        section("Training and size", 2),
+        section("Knowing what it does not know", 2).text("The window on the right is enlarged."),
+        section("Calibration", 2),
+        section("Spectra and filters", 4),
+        section("Norms, radii, certificates", 4),
+        section("Learning curves", 2),
+    ];
+    let mut all = vec![Section::new("Results beside the paper's")
+        .text("Six models with the same number of steps, the same batches and the same optimiser.")
+        .table(comparison().table())];
+    all.extend(sections);
+    Document {
+        title: "MNIST against Fashion-MNIST: compact Bayesian models".to_owned(),
+        intro: vec!["Six models, 1000 SVI steps each, seeds 0 to 2. The table first, then what is behind it.".to_owned()],
+        banners: vec![
+            (Severity::Warning, "This ran on glyphs, not on MNIST. The numbers cannot be compared with the paper's. Run \"circulant data fetch mnist\" first.".to_owned()),
+            (Severity::Note, "Settings were chosen on 5,000 training images held out for that, never on the test set.".to_owned()),
+        ],
+        sections: all,
+        provenance: Provenance {
+            command: "circulant reproduce mnist --seeds 0,1,2 --out runs/mnist".to_owned(),
+            seeds: vec![0, 1, 2],
+            versions: vec![("circulant".to_owned(), "0.1.0".to_owned()), ("burn".to_owned(), "0.22.1".to_owned())],
+            commit: "0123456789abcdef0123456789abcdef01234567".to_owned(),
+            machine: "x86-64, 2 cores, Linux".to_owned(),
+            date: "2026-11-16 05:00 UTC".to_owned(),
+            duration: "4 min 12 s".to_owned(),
+            config: "[training]\nsteps = 1000\nlearning_rate = 0.01\nrank = 8\n".to_owned(),
+        },
+    }
+}

@@ -1,0 +1,388 @@
+//! Curves: several series over a linear or logarithmic axis, with bands and marked points. Values that an
+//! axis cannot show break the line there and are counted.
+
+use super::canvas::{HPos, Lettering, Point, Stroke, VPos};
+use super::ink::Ink;
+use super::scale::Axis;
+use super::sheet::{Drawing, Key, Panel, SMALL, Sheet};
+use super::text::text_width;
+
+/// How opaque bands are: lines on top stay readable where three bands overlap.
+const BAND: f64 = 0.18;
+
+/// What is drawn of a curve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CurveLook {
+    /// A line, and the band if it has one.
+    #[default]
+    Line,
+    /// A dashed line: a reference beside the data.
+    Dashed,
+    /// A faint line behind the data: one draw of many.
+    Faint,
+    /// The band alone.
+    Band,
+}
+
+/// One series.
+#[derive(Debug, Clone, Default)]
+pub struct Curve {
+    /// What the legend calls it.
+    pub name: String,
+    /// Positions along the x axis, in order.
+    pub x: Vec<f64>,
+    /// One value per position.
+    pub y: Vec<f64>,
+    /// Lower and upper ends of a band, one pair per position, or none.
+    pub band: Vec<[f64; 2]>,
+    /// A point of the curve to mark, and what to write there: the best epoch.
+    pub mark: Option<(usize, String)>,
+    /// What is drawn of it.
+    pub look: CurveLook,
+    /// The colour, or none to take the next one. Curves that belong together share it.
+    pub colour: Option<usize>,
+}
+
+impl Curve {
+    /// A line through the points.
+    pub fn new(name: impl Into<String>, x: Vec<f64>, y: Vec<f64>) -> Self {
+        Self {
+            name: name.into(),
+            x,
+            y,
+            ..Self::default()
+        }
+    }
+
+    /// The mean over runs, with a band from the smallest to the largest. Where a run has no finite
+    /// value, the others speak; runs may have different lengths.
+    pub fn over_seeds(name: impl Into<String>, x: Vec<f64>, runs: &[Vec<f64>]) -> Self {
+        let (mut y, mut band) = (Vec::new(), Vec::new());
+        for index in 0..x.len() {
+            let values: Vec<f64> = runs
+                .iter()
+                .filter_map(|run| run.get(index).copied())
+                .filter(|value| value.is_finite())
+                .collect();
+            let (low, high) =
+                super::scale::extent(values.iter().copied()).unwrap_or((f64::NAN, f64::NAN));
+            y.push(values.iter().sum::<f64>() / values.len() as f64);
+            band.push([low, high]);
+        }
+        Self {
+            band: if runs.len() > 1 { band } else { Vec::new() },
+            ..Self::new(name, x, y)
+        }
+    }
+
+    /// The same curve with the point at `index` marked.
+    pub fn marked(mut self, index: usize, label: impl Into<String>) -> Self {
+        self.mark = Some((index, label.into()));
+        self
+    }
+
+    /// Values at 0, 1, 2 and so on: a filter, a spectrum.
+    pub fn indexed(name: impl Into<String>, y: Vec<f64>) -> Self {
+        let x = (0..y.len()).map(|index| index as f64).collect();
+        Self::new(name, x, y)
+    }
+
+    /// The same curve with another look.
+    pub fn looking(mut self, look: CurveLook) -> Self {
+        self.look = look;
+        self
+    }
+
+    /// The same curve in the n-th colour.
+    pub fn coloured(mut self, colour: usize) -> Self {
+        self.colour = Some(colour);
+        self
+    }
+}
+
+/// A figure of curves.
+#[derive(Debug, Clone, Default)]
+pub struct Curves {
+    /// Above the figure.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// Drawn in order, later ones on top.
+    pub curves: Vec<Curve>,
+}
+
+impl Curves {
+    /// Draws the figure.
+    pub fn draw(&self) -> Drawing {
+        self.draw_with(&[])
+    }
+
+    /// Draws the figure with notes on what the caller had to leave out.
+    pub(super) fn draw_with(&self, notes: &[String]) -> Drawing {
+        let names = self.curves.iter().map(|curve| curve.name.as_str());
+        let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+        let description = format!(
+            "Curves of {} against {}: {}.",
+            self.y.label,
+            self.x.label,
+            names.join(", ")
+        );
+        let mut sheet = Sheet::new(&self.title, description);
+        for note in notes {
+            sheet.note(note);
+        }
+        let mut dropped = 0;
+        let pieces: Vec<Vec<Vec<usize>>> = self
+            .curves
+            .iter()
+            .map(|curve| self.pieces(curve, &mut dropped))
+            .collect();
+        sheet.dropped(dropped, self.reason());
+        let shown = || {
+            self.curves.iter().zip(&pieces).flat_map(|(curve, pieces)| {
+                pieces.iter().flatten().map(move |&index| (curve, index))
+            })
+        };
+        let x = self
+            .x
+            .scale(shown().map(|(curve, index)| curve.x[index]), 0.0, 6);
+        let heights = shown().flat_map(|(curve, index)| {
+            let band = curve
+                .band
+                .get(index)
+                .copied()
+                .unwrap_or([curve.y[index]; 2]);
+            [curve.y[index], band[0], band[1]]
+        });
+        let y = self.y.scale(heights, 0.05, 5);
+        let (Some(x), Some(y)) = (x, y) else {
+            return sheet.no_data();
+        };
+        let looks: Vec<Stroke> = (0..self.curves.len())
+            .map(|index| self.look(index))
+            .collect();
+        let entries: Vec<_> = self
+            .curves
+            .iter()
+            .zip(&looks)
+            .filter(|(curve, _)| !curve.name.is_empty())
+            .map(|(curve, look)| (curve.name.clone(), key(curve, *look)))
+            .collect();
+        sheet.legend(&entries);
+        let place = Sheet::whole(210.0, &self.x.label, &self.y.label);
+        let panel = sheet.panel(place, x, y);
+        for ((curve, pieces), look) in self.curves.iter().zip(&pieces).zip(&looks) {
+            band(&mut sheet, &panel, curve, pieces, look.ink);
+        }
+        for ((curve, pieces), look) in self.curves.iter().zip(&pieces).zip(&looks) {
+            if curve.look == CurveLook::Band {
+                continue;
+            }
+            let lines: Vec<Vec<Point>> = pieces
+                .iter()
+                .map(|piece| {
+                    let points = piece
+                        .iter()
+                        .map(|&index| panel.at(curve.x[index], curve.y[index]));
+                    thinned(points.collect())
+                })
+                .collect();
+            strokes(&mut sheet, &panel, &lines, *look);
+        }
+        let mut taken = Vec::new();
+        for ((curve, pieces), look) in self.curves.iter().zip(&pieces).zip(&looks) {
+            if let Some((index, label)) = &curve.mark
+                && pieces.iter().flatten().any(|shown| shown == index)
+            {
+                let at = panel.at(curve.x[*index], curve.y[*index]);
+                mark(&mut sheet, &panel, at, label, look.ink, &mut taken);
+            }
+        }
+        sheet.below(&panel);
+        sheet.finish()
+    }
+
+    fn look(&self, index: usize) -> Stroke {
+        let curve = &self.curves[index];
+        let stroke = Stroke::data(Ink::Series(curve.colour.unwrap_or(index)));
+        match curve.look {
+            CurveLook::Line | CurveLook::Band => stroke,
+            CurveLook::Dashed => stroke.dashed(),
+            CurveLook::Faint => stroke.width(1.0).alpha(0.45),
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        use super::scale::AxisKind::Log;
+        if self.x.kind == Log || self.y.kind == Log {
+            "not finite, or not positive on a log axis"
+        } else {
+            "not finite"
+        }
+    }
+
+    /// Runs of indices that both axes can show, inside the x axis's fixed range.
+    fn pieces(&self, curve: &Curve, dropped: &mut usize) -> Vec<Vec<usize>> {
+        let length = curve.x.len().min(curve.y.len());
+        *dropped += curve.x.len().max(curve.y.len()) - length;
+        let mut pieces = vec![Vec::new()];
+        for index in 0..length {
+            let (x, y) = (curve.x[index], curve.y[index]);
+            let outside = self.x.range.is_some_and(|[low, high]| x < low || x > high);
+            if outside {
+                continue;
+            }
+            if self.x.kind.shows(x) && self.y.kind.shows(y) {
+                if let Some(last) = pieces.last_mut() {
+                    last.push(index);
+                }
+            } else {
+                *dropped += 1;
+                pieces.push(Vec::new());
+            }
+        }
+        pieces.retain(|piece| !piece.is_empty());
+        pieces
+    }
+}
+
+fn key(curve: &Curve, look: Stroke) -> Key {
+    match curve.look {
+        CurveLook::Band => Key::Area(look.ink, 2.0 * BAND),
+        _ => Key::Line(look),
+    }
+}
+
+/// Lines, and dots for points that stand alone, cut at the panel's upper and lower edges.
+pub(super) fn strokes(sheet: &mut Sheet, panel: &Panel, lines: &[Vec<Point>], look: Stroke) {
+    for line in lines {
+        if let [point] = line.as_slice() {
+            if (panel.top..=panel.bottom).contains(&point.1) {
+                sheet.canvas.dot(*point, 3.5, look.ink);
+            }
+            continue;
+        }
+        for part in cut(line, panel.top, panel.bottom) {
+            sheet.canvas.line(&part, look);
+        }
+    }
+}
+
+/// The parts of a line between two heights.
+fn cut(line: &[Point], top: f64, bottom: f64) -> Vec<Vec<Point>> {
+    let inside = |point: &Point| (top..=bottom).contains(&point.1);
+    let mut parts: Vec<Vec<Point>> = vec![Vec::new()];
+    for pair in line.windows(2) {
+        let (from, to) = (pair[0], pair[1]);
+        let crossing = |edge: f64| {
+            let share = (edge - from.1) / (to.1 - from.1);
+            (share > 0.0 && share < 1.0).then(|| (share, (from.0 + share * (to.0 - from.0), edge)))
+        };
+        let mut stops = vec![(0.0, from), (1.0, to)];
+        stops.extend(crossing(top));
+        stops.extend(crossing(bottom));
+        stops.sort_by(|one, other| one.0.total_cmp(&other.0));
+        for stop in stops.windows(2) {
+            let (start, end) = (stop[0].1, stop[1].1);
+            if inside(&start) && inside(&end) {
+                if let Some(part) = parts.last_mut() {
+                    if part.last() != Some(&start) {
+                        part.push(start);
+                    }
+                    part.push(end);
+                }
+            } else if parts.last().is_some_and(|part| !part.is_empty()) {
+                parts.push(Vec::new());
+            }
+        }
+    }
+    parts.retain(|part| part.len() > 1);
+    parts
+}
+
+fn band(sheet: &mut Sheet, panel: &Panel, curve: &Curve, pieces: &[Vec<usize>], ink: Ink) {
+    for piece in pieces {
+        let side = |end: usize| -> Vec<Point> {
+            let points = piece.iter().filter_map(|&index| {
+                let value = curve.band.get(index)?[end];
+                // A lower end that a log axis cannot show reaches down to the axis.
+                let value = if panel.y.kind.shows(value) {
+                    value
+                } else {
+                    panel.y.low
+                };
+                let (x, y) = panel.at(curve.x[index], value);
+                Some((x, y.clamp(panel.top, panel.bottom)))
+            });
+            thinned(points.collect())
+        };
+        let mut outline = side(0);
+        outline.extend(side(1).into_iter().rev());
+        sheet.canvas.polygon(&outline, ink, BAND);
+    }
+}
+
+/// At most four points per pixel column: the first, the lowest, the highest and the last. The picture is the
+/// same, and a million steps do not become megabytes.
+pub(super) fn thinned(points: Vec<Point>) -> Vec<Point> {
+    const FEW: usize = 1200;
+    if points.len() <= FEW {
+        return points;
+    }
+    let mut kept = Vec::new();
+    for column in points.chunk_by(|one, other| one.0.floor() == other.0.floor()) {
+        let order = |one: &&Point, other: &&Point| one.1.total_cmp(&other.1);
+        let mut few: Vec<Point> = [
+            column.first(),
+            column.iter().min_by(order),
+            column.iter().max_by(order),
+            column.last(),
+        ]
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect();
+        few.sort_by(|one, other| one.0.total_cmp(&other.0));
+        few.dedup();
+        kept.extend(few);
+    }
+    kept
+}
+
+/// A dot with a label beside it, on the side with more room and away from labels already there.
+fn mark(
+    sheet: &mut Sheet,
+    panel: &Panel,
+    at: Point,
+    label: &str,
+    ink: Ink,
+    taken: &mut Vec<Point>,
+) {
+    sheet.canvas.dot(at, 4.5, ink);
+    let width = text_width(label, SMALL);
+    let side = if at.0 + width / 2.0 > panel.right {
+        HPos::Right
+    } else if at.0 - width / 2.0 < panel.left {
+        HPos::Left
+    } else {
+        HPos::Center
+    };
+    let busy = |y: f64| {
+        y < panel.top + SMALL / 2.0
+            || taken
+                .iter()
+                .any(|other| (other.0 - at.0).abs() < width && (other.1 - y).abs() < SMALL + 2.0)
+    };
+    let y = [-14.0, 15.0, -30.0, 31.0]
+        .into_iter()
+        .map(|shift| at.1 + shift)
+        .find(|&y| !busy(y) && y < panel.bottom - 4.0)
+        .unwrap_or(at.1 - 14.0);
+    taken.push((at.0, y));
+    let lettering = Lettering::new(SMALL, Ink::Text)
+        .at(side, VPos::Center)
+        .outlined();
+    sheet.canvas.text((at.0, y), label, lettering);
+}
