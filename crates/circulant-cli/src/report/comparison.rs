@@ -1,4 +1,5 @@
-//! Our numbers beside the paper's: one column group per metric with ours, the paper's and the difference.
+//! Our numbers beside the paper's: one column group per metric, ours and the paper's, and below the
+//! paper's the difference. Six metrics fit a desktop's width so.
 
 use super::table::{Cell, Column, Table};
 
@@ -83,7 +84,7 @@ impl Comparison {
                 Better::Lower => '↓',
             };
             let group = format!("{} {arrow}", metric.name);
-            for name in ["ours", "paper", "diff."] {
+            for name in ["ours", "paper"] {
                 columns.push(Column::number(name).grouped(group.clone()));
             }
         }
@@ -125,22 +126,25 @@ impl Comparison {
                     spread: value.spread,
                     best: rounded(value.mean, metric) == best_ours,
                 }));
-                cells.push(paper.map_or(Cell::Missing, |value| Cell::Number {
+                let paper_cell = paper.map_or(Cell::Missing, |value| Cell::Number {
                     value,
                     digits: metric.digits,
                     spread: None,
                     best: rounded(value, metric) == best_paper,
-                }));
+                });
                 cells.push(match (ours, paper) {
-                    (Some(ours), Some(paper)) => difference(ours.mean - paper, metric),
-                    _ => Cell::Missing,
+                    (Some(ours), Some(paper)) => Cell::Stacked(
+                        Box::new(paper_cell),
+                        Box::new(difference(ours.mean - paper, metric)),
+                    ),
+                    _ => paper_cell,
                 });
             }
         }
         let mut footnotes = self.footnotes.clone();
         footnotes.push(
-            "diff. is ours minus the paper's, coloured by whether that is better or worse. The best of each column is bold. \
-             ± is the standard deviation over seeds."
+            "Below the paper's number: ours minus theirs, coloured by whether that is better or worse. Below ours: ± the \
+             standard deviation over seeds. The best of each column is bold."
                 .to_owned(),
         );
         Table {

@@ -33,9 +33,12 @@ thead th{background:var(--soft);color:var(--muted);font-weight:600;font-size:.8r
 tbody th{font-weight:500}
 th:first-child{position:sticky;left:0;z-index:1;background:var(--ground);border-right:1px solid var(--line)}
 thead th:first-child{background:var(--soft)}
+.groups th:first-child{border-right:0}
 .right{text-align:right}
 th.start,td.start{border-left:1px solid var(--line)}
-td small{display:block;color:var(--muted);font-size:.78em;font-weight:400}
+td small{display:block;color:var(--muted);font-size:.84em;font-weight:400}
+td small.better{color:var(--better);font-weight:600}
+td small.worse{color:var(--worse);font-weight:600}
 td strong{font-weight:700}
 .none{color:var(--muted)}
 .better{color:var(--better);font-weight:600}

@@ -71,6 +71,8 @@ pub enum Cell {
         /// The best of its column.
         best: bool,
     },
+    /// A cell with another one below it in small print: a number and its difference.
+    Stacked(Box<Cell>, Box<Cell>),
     /// A signed difference.
     Difference {
         /// What to show.
@@ -103,6 +105,14 @@ impl Cell {
         match self {
             Self::Missing => ("", DASH.to_owned()),
             Self::Text(text) => ("", escape(text)),
+            Self::Stacked(above, below) => {
+                let (class, html) = above.html();
+                let (small, below) = below.html();
+                (
+                    class,
+                    format!("{html}<small class=\"{small}\">{below}</small>"),
+                )
+            }
             Self::Count(count) => ("", grouped(*count)),
             Self::Number { value, .. } | Self::Difference { value, .. } if value.is_nan() => {
                 ("", DASH.to_owned())

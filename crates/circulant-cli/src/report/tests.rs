@@ -132,22 +132,22 @@ fn differences_are_signed_and_coloured_by_what_is_better() {
     .table();
     let html = table.html().unwrap();
     assert!(
-        html.contains("<td class=\"right better\">+0.010</td>"),
+        html.contains("<small class=\"better\">+0.010</small>"),
         "{html}"
     );
     assert!(
-        html.contains("<td class=\"right worse\">+0.010</td>"),
+        html.contains("<small class=\"worse\">+0.010</small>"),
         "{html}"
     );
     assert!(
-        html.contains("<td class=\"right even\">0.000</td>"),
+        html.contains("<small class=\"even\">0.000</small>"),
         "{html}"
     );
     assert!(
         html.contains("<strong>0.930</strong><small>±0.001</small>"),
         "{html}"
     );
-    assert_eq!(html.matches("class=\"none\"").count(), 3, "{html}");
+    assert_eq!(html.matches("class=\"none\"").count(), 2, "{html}");
     assert!(
         html.contains("accuracy ↑") && html.contains("ECE ↓"),
         "{html}"

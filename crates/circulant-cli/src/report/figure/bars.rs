@@ -85,7 +85,8 @@ impl Bars {
         let (Some(x), true) = (x, drawable) else {
             return sheet.no_data();
         };
-        sheet.legend(&self.entries());
+        let bars = from_zero(&x);
+        sheet.legend(&self.entries(bars));
         let slot = THICKNESS * self.groups.len().max(1) as f64 + GAP;
         let rows = Scale {
             kind: AxisKind::Linear,
@@ -109,10 +110,18 @@ impl Bars {
         sheet.finish()
     }
 
-    fn entries(&self) -> Vec<(String, Key)> {
+    fn entries(&self, bars: bool) -> Vec<(String, Key)> {
         let groups = self.groups.iter().enumerate();
         let mut entries: Vec<_> = groups
-            .map(|(index, group)| (group.name.clone(), Key::Area(Ink::Series(index), 0.85)))
+            .map(|(index, group)| {
+                let ink = Ink::Series(index);
+                let key = if bars {
+                    Key::Area(ink, 0.85)
+                } else {
+                    Key::Dot(ink)
+                };
+                (group.name.clone(), key)
+            })
             .filter(|(name, _)| !name.is_empty())
             .collect();
         if let Some((name, _)) = &self.reference {
@@ -124,7 +133,7 @@ impl Bars {
     fn group(&self, sheet: &mut Sheet, panel: &Panel, index: usize, group: &BarGroup) {
         let ink = Ink::Series(index);
         let offset = (index as f64 - (self.groups.len() as f64 - 1.0) / 2.0) * THICKNESS;
-        let bars = panel.x.kind == AxisKind::Linear && panel.x.low <= 0.0 && panel.x.high >= 0.0;
+        let bars = from_zero(&panel.x);
         for (row, value) in group.values.iter().take(self.categories.len()).enumerate() {
             let Some(value) = value.filter(|&value| self.axis.kind.shows(value)) else {
                 continue;
@@ -160,6 +169,10 @@ impl Bars {
             }
         }
     }
+}
+
+fn from_zero(scale: &Scale) -> bool {
+    scale.kind == AxisKind::Linear && scale.low <= 0.0 && scale.high >= 0.0
 }
 
 fn whisker(sheet: &mut Sheet, panel: &Panel, error: [f64; 2], y: f64, ink: Ink) {

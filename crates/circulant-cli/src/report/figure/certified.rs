@@ -61,7 +61,7 @@ impl CertifiedAccuracy {
         Curves {
             title: self.title.clone(),
             x: self.x.clone(),
-            y: Axis::linear("certified accuracy").within(0.0, 1.0),
+            y: Axis::linear("share of inputs, right and certified").within(0.0, 1.0),
             curves: curves.collect(),
         }
         .draw_with(&notes)

@@ -207,6 +207,12 @@ impl Curves {
     fn look(&self, index: usize) -> Stroke {
         let curve = &self.curves[index];
         let stroke = Stroke::data(Ink::Series(curve.colour.unwrap_or(index)));
+        // Many points make a thicket, which thinner lines keep open.
+        let stroke = if curve.y.len() > 250 {
+            stroke.width(1.3)
+        } else {
+            stroke
+        };
         match curve.look {
             CurveLook::Line | CurveLook::Band => stroke,
             CurveLook::Dashed => stroke.dashed(),

@@ -93,11 +93,11 @@ impl Densities {
         if let Some([low, high]) = zoom {
             let points: Vec<Vec<Point>> =
                 points.iter().map(|line| window(line, low, high)).collect();
-            let label = format!("zoom: {low} to {high}");
+            let label = format!("zoom on {low} to {high}");
             let x = Axis::default().within(low, high).scale([], 0.0, 3);
             let y = height(&points).or_else(|| Axis::default().within(0.0, 1.0).scale([], 0.0, 2));
             if let Some((x, y)) = x.zip(y) {
-                let panel = sheet.panel(place(split, WIDTH, label, ""), x, y);
+                let panel = sheet.panel(place(split, WIDTH, "entropy".to_owned(), &label), x, y);
                 areas(&mut sheet, &panel, &points);
             }
         }

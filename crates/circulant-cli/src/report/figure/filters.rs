@@ -11,7 +11,7 @@ const NEGATIVE: Ink = Ink::Series(0);
 const POSITIVE: Ink = Ink::Series(1);
 /// Steps of opacity per sign. More cannot be seen, and cells of one step share one path.
 const LEVELS: usize = 24;
-const MARGIN: f64 = 6.0;
+const MARGIN: f64 = 1.5;
 const GAP: f64 = 14.0;
 
 /// One filter.

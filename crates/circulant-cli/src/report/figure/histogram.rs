@@ -70,7 +70,7 @@ impl Histograms {
             .zip(&parts)
             .enumerate()
             .map(|(index, (part, sorted))| {
-                (named(part, sorted), Key::Area(Ink::Series(index), 0.5))
+                (named(part, sorted), Key::Area(Ink::Series(index), 0.75))
             })
             .collect();
         sheet.legend(&entries);

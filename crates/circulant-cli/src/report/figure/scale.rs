@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 
-use crate::report::number::tick;
+use crate::report::number::{scientific, tick};
 
 /// How an axis maps values to positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -143,6 +143,7 @@ impl Scale {
             .into_iter()
             .map(|value| match kind {
                 AxisKind::Linear => (value, tick(value, step, largest)),
+                AxisKind::Log if value < 0.999e-3 => (value, scientific(value, 2)),
                 AxisKind::Log => (value, tick(value, value, value)),
             })
             .collect();

@@ -103,16 +103,18 @@ impl Scatter {
             .iter()
             .map(|(_, point)| fit(&point.label, SMALL, 0.6 * (panel.right - panel.left)))
             .collect();
-        for (label, at, middle) in arranged(&panel, &labels, &places) {
+        for label in arranged(&panel, &labels, &places) {
+            let frame = label.frame;
             // Beside its point a label explains itself.
-            let far =
-                (middle.0 - at.0).hypot(middle.1 - at.1) > text_width(label, SMALL) / 2.0 + 18.0;
-            if far {
-                sheet.canvas.line(&[at, middle], Stroke::thin(Ink::Axis));
+            if label.far() {
+                let stroke = Stroke::thin(Ink::Axis);
+                sheet.canvas.line(&[label.at, label.edge()], stroke);
             }
             let lettering = Lettering::new(SMALL, Ink::Text).outlined();
-            let left = middle.0 - text_width(label, SMALL) / 2.0;
-            sheet.canvas.text((left, middle.1), label, lettering);
+            let left = frame.middle.0 - frame.half.0;
+            sheet
+                .canvas
+                .text((left, frame.middle.1), label.text, lettering);
         }
         sheet.below(&panel);
         sheet.finish()
@@ -154,62 +156,88 @@ impl Frame {
     }
 }
 
-/// The middle of every label, chosen one after the other from places ever further from its point. The first
-/// place that covers nothing wins, else the one that covers least.
-fn arranged<'a>(
-    panel: &Panel,
-    labels: &'a [String],
-    places: &[Point],
-) -> Vec<(&'a str, Point, Point)> {
-    const SIDES: [Point; 8] = [
-        (1.0, 0.0),
-        (-1.0, 0.0),
-        (0.0, -1.0),
-        (0.0, 1.0),
-        (0.8, -0.8),
-        (0.8, 0.8),
-        (-0.8, -0.8),
-        (-0.8, 0.8),
+/// A label in its place.
+struct Label<'a> {
+    text: &'a str,
+    at: Point,
+    frame: Frame,
+}
+
+impl Label<'_> {
+    /// The point of the frame nearest to the dot, where a line from it ends.
+    fn edge(&self) -> Point {
+        let near = |at: f64, middle: f64, half: f64| at.clamp(middle - half, middle + half);
+        let Frame { middle, half } = self.frame;
+        (
+            near(self.at.0, middle.0, half.0 + 2.0),
+            near(self.at.1, middle.1, 0.0),
+        )
+    }
+
+    fn far(&self) -> bool {
+        let edge = self.edge();
+        (edge.0 - self.at.0).hypot(edge.1 - self.at.1) > 17.0
+    }
+
+    /// Small frames along the line to the dot, which should not cross other labels.
+    fn leader(&self) -> impl Iterator<Item = Frame> + use<> {
+        let (at, edge, far) = (self.at, self.edge(), self.far());
+        (4..10).filter(move |_| far).map(move |step| {
+            let share = f64::from(step) / 10.0;
+            Frame {
+                middle: (
+                    at.0 + share * (edge.0 - at.0),
+                    at.1 + share * (edge.1 - at.1),
+                ),
+                half: (1.0, 1.0),
+            }
+        })
+    }
+}
+
+/// The labels from the top down, each in the first place that covers nothing, of places ever further from
+/// its point; else where it covers least.
+fn arranged<'a>(panel: &Panel, labels: &'a [String], places: &[Point]) -> Vec<Label<'a>> {
+    const SHIFTS: [f64; 11] = [
+        0.0, -8.0, 8.0, -16.0, 16.0, -26.0, 26.0, -38.0, 38.0, -52.0, 52.0,
     ];
     let dots = places.iter().map(|&middle| Frame {
         middle,
         half: (6.0, 6.0),
     });
     let mut taken: Vec<Frame> = dots.collect();
+    let mut order: Vec<(&'a String, Point)> = labels.iter().zip(places.iter().copied()).collect();
+    order.retain(|(label, _)| !label.is_empty());
+    order.sort_by(|one, other| one.1.1.total_cmp(&other.1.1));
     let mut arranged = Vec::new();
-    for (label, &at) in labels.iter().zip(places) {
-        if label.is_empty() {
-            continue;
-        }
-        let half = (text_width(label, SMALL) / 2.0, SMALL / 2.0 + 1.0);
-        let candidates = [9.0, 18.0, 30.0, 44.0, 60.0]
-            .into_iter()
-            .flat_map(|distance| {
-                SIDES.into_iter().map(move |(x, y)| Frame {
-                    middle: (
-                        at.0 + x * (half.0 + distance),
-                        at.1 + y * (half.1 + distance),
-                    ),
-                    half,
-                })
-            });
-        let cost = |frame: &Frame| {
+    for (text, at) in order {
+        let half = (text_width(text, SMALL) / 2.0, SMALL / 2.0 + 1.0);
+        let beside = SHIFTS.into_iter().flat_map(|shift| {
+            let distance = if shift.abs() > 10.0 { 24.0 } else { 9.0 };
+            [1.0, -1.0].map(|side| (at.0 + side * (half.0 + distance), at.1 + shift))
+        });
+        let centred = [-1.0, 1.0].map(|side| (at.0, at.1 + side * (half.1 + 8.0)));
+        let mut best: Option<(f64, Label<'a>)> = None;
+        for middle in beside.chain(centred) {
+            let frame = Frame { middle, half };
+            let label = Label { text, at, frame };
             let covered: f64 = taken.iter().map(|other| frame.overlap(other)).sum();
-            covered + 100.0 * frame.outside(panel)
-        };
-        let mut best: Option<(f64, Frame)> = None;
-        for frame in candidates {
-            let cost = cost(&frame);
-            if best.is_none_or(|(least, _)| cost < least) {
-                best = Some((cost, frame));
+            let crossed: f64 = label
+                .leader()
+                .flat_map(|part| taken.iter().map(move |other| part.overlap(other)))
+                .sum();
+            let cost = covered + crossed + 100.0 * frame.outside(panel);
+            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                best = Some((cost, label));
             }
             if cost == 0.0 {
                 break;
             }
         }
-        if let Some((_, frame)) = best {
-            taken.push(frame);
-            arranged.push((label.as_str(), at, frame.middle));
+        if let Some((_, label)) = best {
+            taken.push(label.frame);
+            taken.extend(label.leader());
+            arranged.push(label);
         }
     }
     arranged

@@ -18,7 +18,7 @@ pub(super) const WIDTH: f64 = 480.0;
 /// Tick labels, legends, axis names.
 pub(super) const SMALL: f64 = 12.5;
 const TITLE: f64 = 14.5;
-const MARGIN: f64 = 6.0;
+const MARGIN: f64 = 1.5;
 
 /// A finished figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl Sheet {
             bottom,
             x,
             y,
-            foot: bottom + if place.x_label.is_empty() { 24.0 } else { 42.0 },
+            foot: bottom + if place.x_label.is_empty() { 30.0 } else { 42.0 },
         };
         if !place.y_label.is_empty() {
             let lettering = Lettering::new(SMALL, Ink::Muted).at(HPos::Left, VPos::Top);
