@@ -6,6 +6,7 @@
 //! numbers and the paper's (`comparison`). All text from data is escaped.
 
 pub mod comparison;
+mod convert;
 pub mod document;
 mod error;
 mod escape;

@@ -119,9 +119,20 @@ mod tests {
         assert_eq!(signed(0.0123, 3), "+0.012");
         assert_eq!(signed(0.0001, 3), "0.000");
         assert_eq!(signed(-2.0, 1), "−2.0");
-        assert_eq!(grouped(1_205_898), "1,205,898");
         assert_eq!(scientific(1e-5, 2), "10⁻⁵");
         assert_eq!(scientific(-1.5e30, 2), "−1.5×10³⁰");
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_205_898, "1,205,898"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
     }
 
     #[test]

@@ -284,7 +284,8 @@ fn cut(line: &[Point], top: f64, bottom: f64) -> Vec<Vec<Point>> {
         let (from, to) = (pair[0], pair[1]);
         let crossing = |edge: f64| {
             let share = (edge - from.1) / (to.1 - from.1);
-            (share > 0.0 && share < 1.0).then(|| (share, (from.0 + share * (to.0 - from.0), edge)))
+            let point = (from.0 + share * (to.0 - from.0), edge);
+            (share > 0.0 && share < 1.0).then_some((share, point))
         };
         let mut stops = vec![(0.0, from), (1.0, to)];
         stops.extend(crossing(top));

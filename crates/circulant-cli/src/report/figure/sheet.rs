@@ -1,6 +1,6 @@
 //! The page of one figure: a title, a legend, panels with axes, and notes on what could not be drawn.
 //!
-//! Every figure is 480 pixels wide with letters of 12 to 14 pixels. Two stand side by side on a desktop,
+//! Every figure is 440 pixels wide with letters of 12 to 14 pixels. Two stand side by side on a desktop,
 //! and on a phone one still has letters that can be read.
 
 use plotters::coord::CoordTranslate;
@@ -14,7 +14,7 @@ use super::text::{fit, text_width, wrap};
 use crate::report::escape::escape;
 
 /// The width of every figure, in pixels.
-pub(super) const WIDTH: f64 = 480.0;
+pub(super) const WIDTH: f64 = 440.0;
 /// Tick labels, legends, axis names.
 pub(super) const SMALL: f64 = 12.5;
 const TITLE: f64 = 14.5;
