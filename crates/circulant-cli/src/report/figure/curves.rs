@@ -1,11 +1,11 @@
 //! Curves: several series over a linear or logarithmic axis, with bands and marked points. Values that an
 //! axis cannot show break the line there and are counted.
 
-use super::canvas::{HPos, Lettering, Point, Stroke, VPos};
+use super::canvas::{Point, Stroke};
 use super::ink::Ink;
+use super::lines::{Marks, strokes, thinned};
 use super::scale::Axis;
-use super::sheet::{Drawing, Key, Panel, SMALL, Sheet};
-use super::text::text_width;
+use super::sheet::{Drawing, Key, Panel, Sheet};
 
 /// How opaque bands are: lines on top stay readable where three bands overlap.
 const BAND: f64 = 0.18;
@@ -176,28 +176,26 @@ impl Curves {
         for ((curve, pieces), look) in self.curves.iter().zip(&pieces).zip(&looks) {
             band(&mut sheet, &panel, curve, pieces, look.ink);
         }
+        let mut drawn = Vec::new();
         for ((curve, pieces), look) in self.curves.iter().zip(&pieces).zip(&looks) {
             if curve.look == CurveLook::Band {
                 continue;
             }
+            let point = |&index: &usize| panel.at(curve.x[index], curve.y[index]);
             let lines: Vec<Vec<Point>> = pieces
                 .iter()
-                .map(|piece| {
-                    let points = piece
-                        .iter()
-                        .map(|&index| panel.at(curve.x[index], curve.y[index]));
-                    thinned(points.collect())
-                })
+                .map(|piece| thinned(piece.iter().map(point).collect()))
                 .collect();
             strokes(&mut sheet, &panel, &lines, *look);
+            drawn.extend(lines);
         }
-        let mut taken = Vec::new();
+        let mut marks = Marks::among(&drawn);
         for ((curve, pieces), look) in self.curves.iter().zip(&pieces).zip(&looks) {
             if let Some((index, label)) = &curve.mark
                 && pieces.iter().flatten().any(|shown| shown == index)
             {
                 let at = panel.at(curve.x[*index], curve.y[*index]);
-                mark(&mut sheet, &panel, at, label, look.ink, &mut taken);
+                marks.add(&mut sheet, &panel, at, label, look.ink);
             }
         }
         sheet.below(&panel);
@@ -261,54 +259,6 @@ fn key(curve: &Curve, look: Stroke) -> Key {
     }
 }
 
-/// Lines, and dots for points that stand alone, cut at the panel's upper and lower edges.
-pub(super) fn strokes(sheet: &mut Sheet, panel: &Panel, lines: &[Vec<Point>], look: Stroke) {
-    for line in lines {
-        if let [point] = line.as_slice() {
-            if (panel.top..=panel.bottom).contains(&point.1) {
-                sheet.canvas.dot(*point, 3.5, look.ink);
-            }
-            continue;
-        }
-        for part in cut(line, panel.top, panel.bottom) {
-            sheet.canvas.line(&part, look);
-        }
-    }
-}
-
-/// The parts of a line between two heights.
-fn cut(line: &[Point], top: f64, bottom: f64) -> Vec<Vec<Point>> {
-    let inside = |point: &Point| (top..=bottom).contains(&point.1);
-    let mut parts: Vec<Vec<Point>> = vec![Vec::new()];
-    for pair in line.windows(2) {
-        let (from, to) = (pair[0], pair[1]);
-        let crossing = |edge: f64| {
-            let share = (edge - from.1) / (to.1 - from.1);
-            let point = (from.0 + share * (to.0 - from.0), edge);
-            (share > 0.0 && share < 1.0).then_some((share, point))
-        };
-        let mut stops = vec![(0.0, from), (1.0, to)];
-        stops.extend(crossing(top));
-        stops.extend(crossing(bottom));
-        stops.sort_by(|one, other| one.0.total_cmp(&other.0));
-        for stop in stops.windows(2) {
-            let (start, end) = (stop[0].1, stop[1].1);
-            if inside(&start) && inside(&end) {
-                if let Some(part) = parts.last_mut() {
-                    if part.last() != Some(&start) {
-                        part.push(start);
-                    }
-                    part.push(end);
-                }
-            } else if parts.last().is_some_and(|part| !part.is_empty()) {
-                parts.push(Vec::new());
-            }
-        }
-    }
-    parts.retain(|part| part.len() > 1);
-    parts
-}
-
 fn band(sheet: &mut Sheet, panel: &Panel, curve: &Curve, pieces: &[Vec<usize>], ink: Ink) {
     for piece in pieces {
         let side = |end: usize| -> Vec<Point> {
@@ -329,67 +279,4 @@ fn band(sheet: &mut Sheet, panel: &Panel, curve: &Curve, pieces: &[Vec<usize>], 
         outline.extend(side(1).into_iter().rev());
         sheet.canvas.polygon(&outline, ink, BAND);
     }
-}
-
-/// At most four points per pixel column: the first, the lowest, the highest and the last. The picture is the
-/// same, and a million steps do not become megabytes.
-pub(super) fn thinned(points: Vec<Point>) -> Vec<Point> {
-    const FEW: usize = 1200;
-    if points.len() <= FEW {
-        return points;
-    }
-    let mut kept = Vec::new();
-    for column in points.chunk_by(|one, other| one.0.floor() == other.0.floor()) {
-        let order = |one: &&Point, other: &&Point| one.1.total_cmp(&other.1);
-        let mut few: Vec<Point> = [
-            column.first(),
-            column.iter().min_by(order),
-            column.iter().max_by(order),
-            column.last(),
-        ]
-        .into_iter()
-        .flatten()
-        .copied()
-        .collect();
-        few.sort_by(|one, other| one.0.total_cmp(&other.0));
-        few.dedup();
-        kept.extend(few);
-    }
-    kept
-}
-
-/// A dot with a label beside it, on the side with more room and away from labels already there.
-fn mark(
-    sheet: &mut Sheet,
-    panel: &Panel,
-    at: Point,
-    label: &str,
-    ink: Ink,
-    taken: &mut Vec<Point>,
-) {
-    sheet.canvas.dot(at, 4.5, ink);
-    let width = text_width(label, SMALL);
-    let side = if at.0 + width / 2.0 > panel.right {
-        HPos::Right
-    } else if at.0 - width / 2.0 < panel.left {
-        HPos::Left
-    } else {
-        HPos::Center
-    };
-    let busy = |y: f64| {
-        y < panel.top + SMALL / 2.0
-            || taken
-                .iter()
-                .any(|other| (other.0 - at.0).abs() < width && (other.1 - y).abs() < SMALL + 2.0)
-    };
-    let y = [-14.0, 15.0, -30.0, 31.0]
-        .into_iter()
-        .map(|shift| at.1 + shift)
-        .find(|&y| !busy(y) && y < panel.bottom - 4.0)
-        .unwrap_or(at.1 - 14.0);
-    taken.push((at.0, y));
-    let lettering = Lettering::new(SMALL, Ink::Text)
-        .at(side, VPos::Center)
-        .outlined();
-    sheet.canvas.text((at.0, y), label, lettering);
 }

@@ -2,8 +2,8 @@
 //! that shows a window near zero: confident predictions, where the two are hardest to tell apart.
 
 use super::canvas::{Point, Stroke};
-use super::curves::{strokes, thinned};
 use super::ink::Ink;
+use super::lines::{strokes, thinned};
 use super::scale::{Axis, AxisKind};
 use super::sheet::{Drawing, Key, Panel, Place, Sheet, WIDTH};
 

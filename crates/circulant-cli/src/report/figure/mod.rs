@@ -11,6 +11,7 @@ mod density;
 mod filters;
 mod histogram;
 mod ink;
+mod lines;
 mod reliability;
 mod scale;
 mod scatter;
