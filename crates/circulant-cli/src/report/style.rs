@@ -59,9 +59,11 @@ dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.3rem 1.2rem
 dt{color:var(--muted)}
 dd{margin:0;overflow-wrap:anywhere}
 summary{cursor:pointer;color:var(--link);font-size:.92rem}
-@media (max-width:760px){main{padding:18px 14px 32px}h1{font-size:1.5rem}h2{font-size:1.18rem;margin-top:1.8rem}
+@media screen and (max-width:760px){main{padding:18px 14px 32px}h1{font-size:1.5rem}h2{font-size:1.18rem;margin-top:1.8rem}
 .row>figure,.row>svg{flex-basis:100%;max-width:100%}th,td{padding:.4rem .42rem}
 tbody th{white-space:normal;min-width:6.5rem;max-width:8rem}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.5rem}}
 @media print{main{max-width:none;padding:0}nav{display:none}figure,.table,.banner{break-inside:avoid}h2{break-after:avoid}
-.scroll{overflow:visible;border:0}table{font-size:7.5pt}th,td{padding:2pt 3pt}body{font-size:10pt}}
+.scroll{overflow:visible;border:0}table{font-size:7.5pt}th,td{padding:2pt 3pt}body{font-size:10pt}
+.row{display:block}.row>figure,.row>svg.plot{display:inline-block;vertical-align:top;width:48%;max-width:48%;margin:0 1% 8pt 0}
+.row>figure svg.plot{width:100%;max-width:100%}}
 "#;

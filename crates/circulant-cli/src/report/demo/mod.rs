@@ -1,12 +1,15 @@
 //! A document with every kind of figure and table, for the tests and for looking at: the ignored test
 //! `write_the_demo` writes it.
 
+mod broken;
 mod figures;
+mod noise;
 
 pub use figures::{drawings, filter};
 
 use super::*;
-use figures::{MODELS, Noise, PAPER, WEIGHTS};
+use figures::{MODELS, PAPER, WEIGHTS};
+use noise::Noise;
 
 fn comparison() -> Comparison {
     let mut noise = Noise::new(1);
@@ -79,6 +82,17 @@ pub fn document() -> Document {
         .text("Six models with the same number of steps, the same batches and the same optimiser.")
         .table(comparison().table())];
     all.extend(sections);
+    all.push(
+        Section::new("One figure of several drawings")
+            .with(Block::Code(
+                "circulant evaluate runs/mnist --json".to_owned(),
+            ))
+            .figure(Figure::of(
+                "broken",
+                "What cannot be drawn is counted.",
+                broken::broken(),
+            )),
+    );
     Document {
         title: "MNIST against Fashion-MNIST: compact Bayesian models".to_owned(),
         intro: vec!["Six models, 1000 SVI steps each, seeds 0 to 2. The table first, then what is behind it.".to_owned()],

@@ -104,22 +104,27 @@ impl Marks {
         ink: Ink,
     ) {
         const SHIFTS: [f64; 6] = [-14.0, 15.0, -30.0, 31.0, -46.0, 47.0];
-        sheet.canvas.dot(at, 4.5, ink);
         let half = text_width(label, SMALL) / 2.0;
         let low = panel.left + half;
-        let middle = at.0.clamp(low, (panel.right - half).max(low));
-        let covered = |y: f64| {
+        let inside = |x: f64| x.clamp(low, (panel.right - half).max(low));
+        let places = SHIFTS.into_iter().flat_map(|shift| {
+            [0.0, 0.8, -0.8].map(|side| (inside(at.0 + side * half), at.1 + shift))
+        });
+        let covered = |&(middle, y): &Point| {
             let outside = y - SMALL / 2.0 < panel.top - 4.0 || y + SMALL / 2.0 > panel.bottom;
-            let inside = |point: &&Point| {
+            let under = |point: &&Point| {
                 (point.0 - middle).abs() < half + 2.0 && (point.1 - y).abs() < SMALL / 2.0 + 3.0
             };
-            self.obstacles.iter().filter(inside).count() + if outside { 10_000 } else { 0 }
+            self.obstacles.iter().filter(under).count() + if outside { 10_000 } else { 0 }
         };
-        let y = SHIFTS
-            .into_iter()
-            .map(|shift| at.1 + shift)
-            .min_by_key(|&y| covered(y))
-            .unwrap_or(at.1);
+        let (middle, y) = places.min_by_key(covered).unwrap_or(at);
+        if (y - at.1).abs() > 20.0 {
+            let end = y + (SMALL / 2.0 + 1.0) * (at.1 - y).signum();
+            let near = at.0.clamp(middle - half, middle + half);
+            sheet
+                .canvas
+                .line(&[at, (near, end)], Stroke::thin(Ink::Axis));
+        }
         // The label is in the way of the next one, more than any line.
         let steps = (half / 2.0) as i32;
         for step in -steps..=steps {
@@ -128,5 +133,6 @@ impl Marks {
         }
         let lettering = Lettering::new(SMALL, Ink::Text).at(HPos::Center, VPos::Center);
         sheet.canvas.text((middle, y), label, lettering.outlined());
+        sheet.canvas.dot(at, 4.5, ink);
     }
 }
