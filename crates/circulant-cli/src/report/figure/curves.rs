@@ -75,6 +75,22 @@ impl Curve {
         }
     }
 
+    /// The same curve, every value replaced by the mean of the finite ones among `window` around it. The
+    /// caption should say so.
+    pub fn smoothed(mut self, window: usize) -> Self {
+        self.y = running_mean(&self.y, window);
+        let [low, high] = [0, 1].map(|end| {
+            let side: Vec<f64> = self.band.iter().map(|band| band[end]).collect();
+            running_mean(&side, window)
+        });
+        self.band = low
+            .into_iter()
+            .zip(high)
+            .map(|(low, high)| [low, high])
+            .collect();
+        self
+    }
+
     /// The same curve with the point at `index` marked.
     pub fn marked(mut self, index: usize, label: impl Into<String>) -> Self {
         self.mark = Some((index, label.into()));
@@ -279,4 +295,16 @@ fn band(sheet: &mut Sheet, panel: &Panel, curve: &Curve, pieces: &[Vec<usize>], 
         outline.extend(side(1).into_iter().rev());
         sheet.canvas.polygon(&outline, ink, BAND);
     }
+}
+
+fn running_mean(values: &[f64], window: usize) -> Vec<f64> {
+    (0..values.len())
+        .map(|index| {
+            let from = index.saturating_sub(window / 2);
+            let to = (from + window.max(1)).min(values.len()).max(index + 1);
+            let near = values[from..to].iter().filter(|value| value.is_finite());
+            let (sum, count) = near.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+            sum / f64::from(count)
+        })
+        .collect()
 }

@@ -155,13 +155,21 @@ impl Sheet {
         let right = place.right - 12.0;
         let top = self.top + head;
         let bottom = top + place.height;
+        let right = right.max(left + 10.0);
+        let unit = |pixels: f64| (pixels * UNITS).round() as i32;
+        let coordinates = Cartesian2d::new(
+            x.clone(),
+            y.clone(),
+            (unit(left)..unit(right), unit(bottom)..unit(top)),
+        );
         let panel = Panel {
             left,
-            right: right.max(left + 10.0),
+            right,
             top,
             bottom,
             x,
             y,
+            coordinates,
             foot: bottom + if place.x_label.is_empty() { 30.0 } else { 42.0 },
         };
         if !place.y_label.is_empty() {
@@ -270,22 +278,14 @@ pub(super) struct Panel {
     pub(super) bottom: f64,
     pub(super) x: Scale,
     pub(super) y: Scale,
+    coordinates: Cartesian2d<Scale, Scale>,
     foot: f64,
 }
 
 impl Panel {
     /// Where the values are, in pixels.
     pub(super) fn at(&self, x: f64, y: f64) -> Point {
-        let unit = |pixels: f64| (pixels * UNITS).round() as i32;
-        let coordinates = Cartesian2d::<Scale, Scale>::new(
-            self.x.clone(),
-            self.y.clone(),
-            (
-                unit(self.left)..unit(self.right),
-                unit(self.bottom)..unit(self.top),
-            ),
-        );
-        let (x, y) = coordinates.translate(&(x, y));
+        let (x, y) = self.coordinates.translate(&(x, y));
         (f64::from(x) / UNITS, f64::from(y) / UNITS)
     }
 

@@ -254,3 +254,19 @@ fn certified_accuracy_falls_from_the_share_that_is_right() {
         ["1 radius left out: negative or not finite."]
     );
 }
+
+#[test]
+fn smoothing_keeps_the_length_and_skips_what_is_not_finite() {
+    let curve = Curve::indexed("a", vec![1.0, 3.0, f64::NAN, 5.0]).smoothed(3);
+    assert_eq!(curve.y, [2.0, 2.0, 4.0, 5.0]);
+    assert_eq!(Curve::indexed("a", vec![1.0]).smoothed(0).y, [1.0]);
+    assert!(Curve::indexed("a", Vec::new()).smoothed(5).y.is_empty());
+}
+
+#[test]
+fn over_seeds_is_the_mean_with_the_range() {
+    let runs = [vec![1.0, 2.0], vec![3.0, f64::NAN]];
+    let curve = Curve::over_seeds("a", vec![0.0, 1.0], &runs);
+    assert_eq!(curve.y, [2.0, 2.0]);
+    assert_eq!(curve.band, [[1.0, 3.0], [2.0, 2.0]]);
+}
