@@ -10,6 +10,7 @@ mod error;
 mod features;
 mod fingerprint;
 pub mod folder;
+pub mod glyphs;
 pub mod idx;
 mod images;
 mod labels;

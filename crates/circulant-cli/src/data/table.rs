@@ -38,7 +38,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<FeatureSet, DataError>
     let mut labels = Vec::new();
     let mut more = !has_header || next(&mut reader, &mut record, &place)?;
     while more {
-        let line = record.position().map_or(0, csv::Position::line);
+        let line = record.position().map_or(0, |at| at.record() + 1);
         for (column, text) in record.iter().enumerate() {
             if column == label {
                 labels.push(text.to_owned());
@@ -69,7 +69,7 @@ fn next(
                 expected_len,
                 len,
             } => DataError::format(
-                format!("{place}, line {}", pos.map_or(0, |pos| pos.line())),
+                format!("{place}, line {}", pos.map_or(0, |at| at.record() + 1)),
                 format!("{expected_len} columns as in the first line"),
                 len.to_string(),
                 "the file is cut short or a separator is missing",
@@ -100,9 +100,10 @@ fn label_column(
     }
     let position = |wanted: &str| first.iter().position(|name| name.eq_ignore_ascii_case(wanted));
     let found = match &options.label_name {
-        Some(name) => position(name)
-            .or_else(|| name.parse().ok())
-            .filter(|&column| column < first.len()),
+        Some(name) => match name.parse::<usize>() {
+            Ok(column) => Some(column).filter(|&column| column < first.len()),
+            Err(_) => position(name),
+        },
         None => LABEL_NAMES.iter().find_map(|name| position(name)),
     };
     found.ok_or_else(|| {
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!(set.labels().values, Some(vec![0, 1]));
         let set = parse(b"5,0,255\n0,1,2", Some("0")).unwrap();
         assert_eq!(set.labels().values, Some(vec![5, 0]));
-        let set = parse(b"x, kind\r\n1, \"tall, dark\"\r\n2, a\r\n", Some("kind")).unwrap();
+        let set = parse(b"x, kind\r\n1,\"tall, dark\"\r\n2, a\r\n", Some("kind")).unwrap();
         assert_eq!(set.labels().names, ["a", "tall, dark"]);
         assert_eq!(set.labels().values, Some(vec![1, 0]));
     }
