@@ -88,6 +88,12 @@ impl ImageSet {
         })
     }
 
+    /// The same images with other labels or class names.
+    pub fn with_labels(self, labels: Labels) -> Result<Self, DataError> {
+        labels.check(self.len(), &self.source)?;
+        Ok(Self { labels, ..self })
+    }
+
     /// `[n, channels, height, width]`.
     pub fn shape(&self) -> [usize; 4] {
         self.shape
