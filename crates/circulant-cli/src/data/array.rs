@@ -308,12 +308,18 @@ pub(crate) fn choose(
     };
     let named = |wanted: &String| {
         let found = names.iter().find(|name| *name == wanted);
-        found.cloned().ok_or_else(|| missing(format!("an array {wanted:?}")))
+        found
+            .cloned()
+            .ok_or_else(|| missing(format!("an array {wanted:?}")))
     };
     let guess = |bases: &[&str], last: &str| {
         let split = options.split.words().iter().flat_map(|word| {
             bases.iter().flat_map(move |base| {
-                [format!("{base}_{word}"), format!("{word}_{base}"), format!("{word}.{base}")]
+                [
+                    format!("{base}_{word}"),
+                    format!("{word}_{base}"),
+                    format!("{word}.{base}"),
+                ]
             })
         });
         let plain = bases.iter().map(|base| (*base).to_owned());
@@ -327,7 +333,9 @@ pub(crate) fn choose(
         Some(name) => named(name)?,
         None => guess(&["images", "features", "inputs", "data", "x"], "arr_0")
             .or_else(|| (names.len() == 1).then(|| names[0].clone()))
-            .ok_or_else(|| missing("an array named images, features, inputs, data or x".to_owned()))?,
+            .ok_or_else(|| {
+                missing("an array named images, features, inputs, data or x".to_owned())
+            })?,
     };
     let labels = match &options.label_name {
         Some(name) => Some(named(name)?),

@@ -3,11 +3,11 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tempfile::Builder;
+use tempfile::{Builder, NamedTempFile};
 
 use super::error::DataError;
 use super::fingerprint::Fingerprint;
@@ -43,7 +43,11 @@ impl Cache {
     }
 
     fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, DataError> {
-        let variable = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = |name| {
+            variable(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         // The XDG specification says to ignore relative paths.
         let absolute = |path: &PathBuf| path.is_absolute();
         variable("CIRCULANT_CACHE")
@@ -84,14 +88,16 @@ impl Cache {
         let path = self.folder(known).join(file.name);
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(State::Missing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(State::Missing);
+            }
             Err(error) => return Err(DataError::io("read", &path)(error)),
         };
         if metadata.len() != file.bytes {
             return Ok(State::Damaged);
         }
         let mut content = File::open(&path).map_err(DataError::io("open", &path))?;
-        let mut sum = Summing::new(std::io::sink());
+        let mut sum = Summing::new(io::sink());
         copy(&mut content, &mut sum, u64::MAX, &path)?;
         Ok(if sum.finish() == file.sha256 {
             State::Whole
@@ -113,17 +119,16 @@ impl Cache {
         fs::create_dir_all(&folder).map_err(DataError::io("make the folder", &folder))?;
         let target = folder.join(file.name);
         let failed = || DataError::io("write", &target);
-        let mut temporary = Builder::new()
-            .prefix(".new-")
-            .tempfile_in(&folder)
-            .map_err(failed())?;
+        let mut temporary = temporary(&folder).map_err(failed())?;
         let mut sum = Summing::new(temporary.as_file_mut());
         // One byte more than needed shows that a file is too long without unpacking all of it.
         let limit = file.bytes + 1;
         let mut source = content.take(limit);
         let mut buffer = vec![0; 1 << 17];
         loop {
-            let bytes = source.read(&mut buffer).map_err(|error| damage(error, place))?;
+            let bytes = source
+                .read(&mut buffer)
+                .map_err(|error| damage(error, place))?;
             if bytes == 0 {
                 break;
             }
@@ -149,13 +154,25 @@ impl Cache {
     }
 }
 
+/// A file that others may read as far as the umask allows: a cache is often shared.
+fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = Builder::new();
+    builder.prefix(".new-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
 fn copy(
     from: &mut dyn Read,
     to: &mut dyn Write,
     limit: u64,
     place: &Path,
 ) -> Result<u64, DataError> {
-    std::io::copy(&mut from.take(limit), to).map_err(DataError::io("read", place))
+    io::copy(&mut from.take(limit), to).map_err(DataError::io("read", place))
 }
 
 /// Writes on and sums what passes.
@@ -178,13 +195,13 @@ impl<W: Write> Summing<W> {
 }
 
 impl<W: Write> Write for Summing<W> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.to.write(bytes)?;
         self.hash.update(&bytes[..written]);
         Ok(written)
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
 }
@@ -196,19 +213,29 @@ mod tests {
     #[test]
     fn the_environment_names_the_folder() {
         let cache = |variables: &[(&str, &str)]| {
-            let variables: Vec<(String, OsString)> =
-                variables.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+            let variables: Vec<(String, OsString)> = variables
+                .iter()
+                .map(|(k, v)| ((*k).into(), (*v).into()))
+                .collect();
             Cache::from_variables(|name| {
                 let found = variables.iter().find(|(key, _)| key == name);
                 found.map(|(_, value)| value.clone())
             })
         };
         let root = |variables| cache(variables).unwrap().root().to_owned();
-        let all = [("CIRCULANT_CACHE", "/a"), ("XDG_CACHE_HOME", "/b"), ("HOME", "/c")];
+        let all = [
+            ("CIRCULANT_CACHE", "/a"),
+            ("XDG_CACHE_HOME", "/b"),
+            ("HOME", "/c"),
+        ];
         assert_eq!(root(&all), Path::new("/a"));
         assert_eq!(root(&all[1..]), Path::new("/b/circulant"));
         assert_eq!(root(&all[2..]), Path::new("/c/.cache/circulant"));
-        let odd = [("CIRCULANT_CACHE", ""), ("XDG_CACHE_HOME", "b"), ("HOME", "/c")];
+        let odd = [
+            ("CIRCULANT_CACHE", ""),
+            ("XDG_CACHE_HOME", "b"),
+            ("HOME", "/c"),
+        ];
         assert_eq!(root(&odd), Path::new("/c/.cache/circulant"));
         assert!(matches!(cache(&[]), Err(DataError::NoCacheFolder)));
     }

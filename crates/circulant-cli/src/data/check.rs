@@ -22,8 +22,15 @@ pub(crate) fn check_split(count: usize, examples: usize, place: &str) -> Result<
     }
 }
 
-pub(crate) fn check_shape(shape: &[usize], values: usize, place: &str, what: &str) -> Result<(), DataError> {
-    let product = shape.iter().try_fold(1_usize, |n, &size| n.checked_mul(size));
+pub(crate) fn check_shape(
+    shape: &[usize],
+    values: usize,
+    place: &str,
+    what: &str,
+) -> Result<(), DataError> {
+    let product = shape
+        .iter()
+        .try_fold(1_usize, |n, &size| n.checked_mul(size));
     match product {
         Some(0) => Err(DataError::Empty {
             place: place.to_owned(),
@@ -32,7 +39,10 @@ pub(crate) fn check_shape(shape: &[usize], values: usize, place: &str, what: &st
         Some(product) if product == values => Ok(()),
         product => Err(DataError::format(
             place,
-            format!("{} numbers for the shape {shape:?}", product.map_or("countable".to_owned(), |n| n.to_string())),
+            format!(
+                "{} numbers for the shape {shape:?}",
+                product.map_or("countable".to_owned(), |n| n.to_string())
+            ),
             values.to_string(),
             "check the sizes in the file",
         )),

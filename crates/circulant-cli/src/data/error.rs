@@ -25,9 +25,7 @@ pub enum DataError {
         expected: String,
     },
     /// A file that ends too early.
-    #[error(
-        "{place} is cut short: expected {expected}, found {found}; copy or download it again"
-    )]
+    #[error("{place} is cut short: expected {expected}, found {found}; copy or download it again")]
     Truncated {
         /// The file.
         place: String,
@@ -129,7 +127,9 @@ pub enum DataError {
         state: &'static str,
     },
     /// Neither a cache nor a home folder is named in the environment.
-    #[error("no cache folder: set CIRCULANT_CACHE (or XDG_CACHE_HOME or HOME) to a folder that can be written")]
+    #[error(
+        "no cache folder: set CIRCULANT_CACHE (or XDG_CACHE_HOME or HOME) to a folder that can be written"
+    )]
     NoCacheFolder,
     /// Content that is not the data set's.
     #[error(
@@ -203,7 +203,12 @@ impl DataError {
     }
 
     /// A size that a caller or a file got wrong.
-    pub(crate) fn length(place: impl Into<String>, what: &str, expected: usize, got: usize) -> Self {
+    pub(crate) fn length(
+        place: impl Into<String>,
+        what: &str,
+        expected: usize,
+        got: usize,
+    ) -> Self {
         Self::format(
             place,
             format!("{expected} {what}"),

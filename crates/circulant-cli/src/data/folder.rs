@@ -71,7 +71,11 @@ fn part(folder: &Path, options: &ReadOptions) -> Result<PathBuf, DataError> {
         None if !parts.is_empty() && parts.iter().all(is_part) => Err(DataError::format(
             folder.display().to_string(),
             format!("a folder for the {} part", options.split),
-            parts.iter().map(|part| name(part)).collect::<Vec<_>>().join(", "),
+            parts
+                .iter()
+                .map(|part| name(part))
+                .collect::<Vec<_>>()
+                .join(", "),
             "choose another split, or name the part's folder",
         )),
         None => Ok(folder.to_owned()),
@@ -109,7 +113,9 @@ mod tests {
 
     fn grey(path: &Path, size: u32, value: u8) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        GrayImage::from_pixel(size, size, Luma([value])).save(path).unwrap();
+        GrayImage::from_pixel(size, size, Luma([value]))
+            .save(path)
+            .unwrap();
     }
 
     #[test]
@@ -126,7 +132,8 @@ mod tests {
         assert_eq!(set.labels().names, ["one", "zero"]);
         assert_eq!(set.labels().values, Some(vec![0, 1, 1]));
         let mut values = Vec::new();
-        set.gather(&[0, 1, 2], &super::super::Normalisation::Raw, &mut values).unwrap();
+        set.gather(&[0, 1, 2], &super::super::Normalisation::Raw, &mut values)
+            .unwrap();
         assert_eq!([values[0], values[9], values[18]], [30.0, 10.0, 20.0]);
     }
 
@@ -170,7 +177,10 @@ mod tests {
         for content in [&whole[..whole.len() / 2], b"", b"foreign"] {
             fs::write(root.join("a/1.png"), content).unwrap();
             let text = error();
-            assert!(text.contains("1.png") && text.contains("cut short"), "{text}");
+            assert!(
+                text.contains("1.png") && text.contains("cut short"),
+                "{text}"
+            );
         }
         fs::remove_file(root.join("a/1.png")).unwrap();
         let colour = RgbImage::from_pixel(20, 20, Rgb([1, 2, 3]));

@@ -126,7 +126,9 @@ pub fn read_folder(folder: &Path, split: Split) -> Result<ImageSet, DataError> {
         )),
         (None, _) => Err(DataError::format(
             place,
-            format!("an images file of the {split} part, as train-images-idx3-ubyte or t10k-images-idx3-ubyte"),
+            format!(
+                "an images file of the {split} part, as train-images-idx3-ubyte or t10k-images-idx3-ubyte"
+            ),
             "none",
             "choose another split or folder",
         )),
@@ -230,7 +232,11 @@ mod tests {
         let mut flipped = packed.clone();
         let last = flipped.len() - 6;
         flipped[last] ^= 1;
-        assert!(error_of(&flipped).contains("damaged"), "{}", error_of(&flipped));
+        assert!(
+            error_of(&flipped).contains("damaged"),
+            "{}",
+            error_of(&flipped)
+        );
         let mut longer = whole.clone();
         longer.push(0);
         assert!(error_of(&longer).contains("more bytes"));
@@ -247,10 +253,16 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let images = folder.path().join("train-images-idx3-ubyte");
         fs::write(&images, idx(&[2, 1, 1], &[1, 2])).unwrap();
-        fs::write(folder.path().join("train-labels-idx1-ubyte"), idx(&[3], &[1; 3])).unwrap();
+        fs::write(
+            folder.path().join("train-labels-idx1-ubyte"),
+            idx(&[3], &[1; 3]),
+        )
+        .unwrap();
         let error = read_images(&images, None).unwrap_err().to_string();
         assert!(error.contains("2 examples and 3 labels"), "{error}");
-        let error = read_folder(folder.path(), Split::Test).unwrap_err().to_string();
+        let error = read_folder(folder.path(), Split::Test)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("test part"), "{error}");
     }
 }

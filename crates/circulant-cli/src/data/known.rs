@@ -156,12 +156,36 @@ pub const CIFAR10: Known = Known {
     name: "cifar10",
     about: "photographs of ten classes, 50,000 + 10,000 colour images of 32 x 32",
     files: &[
-        file(cifar::TRAIN[0], CIFAR_BATCH, "CIFAR_SUM_1"),
-        file(cifar::TRAIN[1], CIFAR_BATCH, "CIFAR_SUM_2"),
-        file(cifar::TRAIN[2], CIFAR_BATCH, "CIFAR_SUM_3"),
-        file(cifar::TRAIN[3], CIFAR_BATCH, "CIFAR_SUM_4"),
-        file(cifar::TRAIN[4], CIFAR_BATCH, "CIFAR_SUM_5"),
-        file(cifar::TEST, CIFAR_BATCH, "CIFAR_SUM_6"),
+        file(
+            cifar::TRAIN[0],
+            CIFAR_BATCH,
+            "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+        ),
+        file(
+            cifar::TRAIN[1],
+            CIFAR_BATCH,
+            "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+        ),
+        file(
+            cifar::TRAIN[2],
+            CIFAR_BATCH,
+            "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+        ),
+        file(
+            cifar::TRAIN[3],
+            CIFAR_BATCH,
+            "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+        ),
+        file(
+            cifar::TRAIN[4],
+            CIFAR_BATCH,
+            "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+        ),
+        file(
+            cifar::TEST,
+            CIFAR_BATCH,
+            "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+        ),
     ],
     mirrors: &["https://www.cs.toronto.edu/~kriz"],
     packing: Packing::Tar("cifar-10-binary.tar.gz"),
@@ -191,7 +215,8 @@ impl Known {
 
     /// Loads a part from the cache after comparing its files with their sums.
     pub fn load(&self, split: Split, cache: &Cache) -> Result<ImageSet, DataError> {
-        let of_split = |file: &&KnownFile| split.matches(file.name) || file.name.contains("data_batch") && split == Split::Train;
+        let is_test = |file: &KnownFile| Split::Test.matches(file.name);
+        let of_split = |file: &&KnownFile| is_test(file) == (split == Split::Test);
         for file in self.files.iter().filter(of_split) {
             let state = match cache.state(self, file)? {
                 State::Whole => continue,
@@ -245,4 +270,55 @@ pub fn load_known(
 pub fn names() -> impl Iterator<Item = &'static str> {
     let fetched = KNOWN.iter().map(|known| known.name);
     fetched.chain(DRAWN.iter().map(|family| family.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn names_lead_to_sets() {
+        let cache = Cache::at("nowhere");
+        let set = load_known("shapes", Split::Test, 0, &cache).unwrap();
+        assert_eq!(set.shape(), [10_000, 1, 28, 28]);
+        let error = load_known("minst", Split::Train, 0, &cache).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("mnist, fashion-mnist, cifar10, glyphs, shapes"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_cached_says_how_to_get_it() {
+        let folder = TempDir::new().unwrap();
+        let cache = Cache::at(folder.path());
+        for known in KNOWN {
+            let error = known.load(Split::Test, &cache).unwrap_err().to_string();
+            let command = format!("circulant data fetch {}", known.name);
+            assert!(
+                error.contains("missing") && error.contains(&command),
+                "{error}"
+            );
+        }
+        std::fs::create_dir(folder.path().join("mnist")).unwrap();
+        std::fs::write(folder.path().join("mnist/t10k-images-idx3-ubyte"), "x").unwrap();
+        let error = MNIST.load(Split::Test, &cache).unwrap_err().to_string();
+        assert!(
+            error.contains("t10k-images-idx3-ubyte is damaged"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn sums_and_sizes_are_whole() {
+        for file in KNOWN.iter().flat_map(|known| known.files) {
+            assert_eq!(file.sha256.len(), 64);
+            assert!(file.sha256.bytes().all(|digit| digit.is_ascii_hexdigit()));
+            assert!(file.bytes > 0);
+        }
+        assert_eq!(CIFAR10.bytes(), 6 * 30_730_000);
+    }
 }

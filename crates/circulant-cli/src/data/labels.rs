@@ -38,7 +38,9 @@ impl Labels {
     /// The number of classes: that of the names, else one more than the greatest label.
     pub fn classes(&self) -> usize {
         let seen = self.values.iter().flatten().max();
-        let seen = seen.map_or(0, |&label| usize::try_from(label).map_or(0, |label| label + 1));
+        let seen = seen.map_or(0, |&label| {
+            usize::try_from(label).map_or(0, |label| label + 1)
+        });
         self.names.len().max(seen)
     }
 
@@ -92,8 +94,9 @@ impl Labels {
     pub(crate) fn required(&self, place: &str) -> Result<&[i64], DataError> {
         self.values.as_deref().ok_or_else(|| DataError::NoLabels {
             place: place.to_owned(),
-            help: "name a file or an array with them, or use the set as out-of-distribution data only"
-                .to_owned(),
+            help:
+                "name a file or an array with them, or use the set as out-of-distribution data only"
+                    .to_owned(),
         })
     }
 }

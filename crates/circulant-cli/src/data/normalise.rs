@@ -134,7 +134,9 @@ impl Normalisation {
         }
         Err(DataError::format(
             "normalisation",
-            format!("{channels} finite means and {channels} positive standard deviations, one per channel"),
+            format!(
+                "{channels} finite means and {channels} positive standard deviations, one per channel"
+            ),
             format!("mean {mean:?}, std {std:?}"),
             "give one of each per channel, or use `unit`",
         ))

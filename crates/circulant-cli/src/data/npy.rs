@@ -31,7 +31,10 @@ pub fn read_array(reader: &mut dyn Read, place: &str) -> Result<Array, DataError
     };
     let start = read_exactly(reader, 8, place, "the NPY header")?;
     if !start.starts_with(MAGIC) {
-        return Err(foreign(format!("a file that starts with {:02x?}", &start[..6])));
+        return Err(foreign(format!(
+            "a file that starts with {:02x?}",
+            &start[..6]
+        )));
     }
     let width = match start[6] {
         1 => 2,
@@ -39,10 +42,14 @@ pub fn read_array(reader: &mut dyn Read, place: &str) -> Result<Array, DataError
         version => return Err(foreign(format!("NPY version {version}"))),
     };
     let length = read_exactly(reader, width, place, "the NPY header")?;
-    let length = length.iter().rev().fold(0_usize, |n, &byte| n << 8 | usize::from(byte));
+    let length = length
+        .iter()
+        .rev()
+        .fold(0_usize, |n, &byte| n << 8 | usize::from(byte));
     let text = read_exactly(reader, length, place, "the NPY header")?;
     let text = String::from_utf8_lossy(&text);
-    let header = Header::parse(&text).ok_or_else(|| foreign(format!("the header {:?}", text.trim())))?;
+    let header =
+        Header::parse(&text).ok_or_else(|| foreign(format!("the header {:?}", text.trim())))?;
     let element = header.element.ok_or_else(|| {
         DataError::format(
             place,
@@ -53,7 +60,11 @@ pub fn read_array(reader: &mut dyn Read, place: &str) -> Result<Array, DataError
     })?;
     let count = count(&header.shape, element, place)?;
     let numbers = read_numbers(reader, element, header.big_endian, count, place)?;
-    expect_end(reader, place, &format!("numbers for the shape {:?}", header.shape))?;
+    expect_end(
+        reader,
+        place,
+        &format!("numbers for the shape {:?}", header.shape),
+    )?;
     let numbers = if header.fortran {
         match numbers {
             Numbers::U8(values) => Numbers::U8(c_order(&values, &header.shape)),
@@ -124,7 +135,11 @@ fn labels_beside(path: &Path) -> Option<PathBuf> {
     let file = name(path);
     let stem = file.strip_suffix(".npy").unwrap_or(&file);
     let mut stems = vec![format!("{stem}_labels")];
-    for (inputs, labels) in [("images", "labels"), ("features", "labels"), ("inputs", "labels")] {
+    for (inputs, labels) in [
+        ("images", "labels"),
+        ("features", "labels"),
+        ("inputs", "labels"),
+    ] {
         stems.push(stem.replace(inputs, labels));
     }
     for (inputs, labels) in [("x", "y"), ("X", "y")] {

@@ -30,7 +30,10 @@ pub(crate) struct Wanted {
 /// Whether a name is that of a PNG or JPEG file.
 pub(crate) fn is_picture(name: &str) -> bool {
     let name = name.to_lowercase();
-    [".png", ".jpg", ".jpeg"].iter().any(|end| name.ends_with(end)) && !name.starts_with('.')
+    [".png", ".jpg", ".jpeg"]
+        .iter()
+        .any(|end| name.ends_with(end))
+        && !name.starts_with('.')
 }
 
 /// Decodes files in order.

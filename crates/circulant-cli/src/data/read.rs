@@ -203,7 +203,10 @@ fn of_file(path: &Path) -> Result<Format, DataError> {
     } else {
         by_name(stem).ok_or_else(|| DataError::Unrecognised {
             place,
-            found: format!("a file that starts with {:02x?}", &start[..start.len().min(8)]),
+            found: format!(
+                "a file that starts with {:02x?}",
+                &start[..start.len().min(8)]
+            ),
         })
     }
 }

@@ -44,7 +44,10 @@ pub(crate) fn open_unpacked(path: &Path) -> Result<Box<dyn Read>, DataError> {
 /// The first bytes of a file, unpacked if it is gzip; fewer if it is shorter or its gzip is broken.
 pub(crate) fn peek(path: &Path, bytes: usize) -> Result<Vec<u8>, DataError> {
     let mut start = Vec::new();
-    match open_unpacked(path)?.take(bytes as u64).read_to_end(&mut start) {
+    match open_unpacked(path)?
+        .take(bytes as u64)
+        .read_to_end(&mut start)
+    {
         Ok(_) => Ok(start),
         Err(error) if is_damage(&error) => Ok(start),
         Err(error) => Err(DataError::io("read", path)(error)),

@@ -76,7 +76,11 @@ impl fmt::Display for Summary {
             _ => "examples, features",
         };
         writeln!(f, "shape        {:?} ({axes})", self.shape)?;
-        writeln!(f, "numbers      {}, {} to {}", self.element, self.min, self.max)?;
+        writeln!(
+            f,
+            "numbers      {}, {} to {}",
+            self.element, self.min, self.max
+        )?;
         writeln!(f, "fingerprint  {}", self.fingerprint)?;
         if self.classes.is_empty() {
             return writeln!(f, "classes      none: the set has no labels");

@@ -98,7 +98,11 @@ fn label_column(
             "convert it to commas, or name another file",
         ));
     }
-    let position = |wanted: &str| first.iter().position(|name| name.eq_ignore_ascii_case(wanted));
+    let position = |wanted: &str| {
+        first
+            .iter()
+            .position(|name| name.eq_ignore_ascii_case(wanted))
+    };
     let found = match &options.label_name {
         Some(name) => match name.parse::<usize>() {
             Ok(column) => Some(column).filter(|&column| column < first.len()),
@@ -119,7 +123,10 @@ fn label_column(
 
 /// A line is a header when a column other than the label is no number.
 fn is_header(first: &StringRecord, label: usize) -> bool {
-    let mut others = first.iter().enumerate().filter(|(column, _)| *column != label);
+    let mut others = first
+        .iter()
+        .enumerate()
+        .filter(|(column, _)| *column != label);
     others.any(|(_, text)| text.parse::<f32>().is_err())
 }
 
@@ -198,9 +205,15 @@ mod tests {
         assert!(error(b"1,2,3\n", None).contains("--label-name"));
         assert!(error(b"a,b\n1,2\n", Some("c")).contains("a column \"c\""));
         let text = error(b"a,label\n1,0\n2\n", None);
-        assert!(text.contains("line 3") && text.contains("2 columns"), "{text}");
+        assert!(
+            text.contains("line 3") && text.contains("2 columns"),
+            "{text}"
+        );
         let text = error(b"a,label\n1,0\nx,0\n", None);
-        assert!(text.contains("line 3, column 0") && text.contains("\"x\""), "{text}");
+        assert!(
+            text.contains("line 3, column 0") && text.contains("\"x\""),
+            "{text}"
+        );
         assert!(error(b"a,label\nNaN,0\n", None).contains("finite number"));
         assert!(error(b"a,label\n,0\n", None).contains("found nothing"));
         assert!(error(b"a,label\n1,-2\n", None).contains("label -2"));

@@ -33,7 +33,10 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<DataSet, DataError> {
         });
     }
     let (inputs, labels) = choose(&names, options, &place)?;
-    let class_names = metadata.metadata().as_ref().and_then(|text| text.get("classes"));
+    let class_names = metadata
+        .metadata()
+        .as_ref()
+        .and_then(|text| text.get("classes"));
     let class_names = class_names.map(|names| names.split(',').map(str::to_owned).collect());
     let labels = match labels {
         None => Labels::default(),
@@ -66,7 +69,10 @@ fn read_header(
         )
     };
     let mut header = read_exactly(reader, 8, place, "the length of the header")?;
-    let length = header.iter().rev().fold(0_u64, |n, &byte| n << 8 | u64::from(byte));
+    let length = header
+        .iter()
+        .rev()
+        .fold(0_u64, |n, &byte| n << 8 | u64::from(byte));
     if length > LONGEST_HEADER {
         return Err(foreign(format!("a header of {length} bytes")));
     }
@@ -74,7 +80,9 @@ fn read_header(
     let metadata: Metadata =
         serde_json::from_slice(&header[8..]).map_err(|error| foreign(error.to_string()))?;
     let expected = header.len() as u64 + metadata.data_len() as u64;
-    let found = std::fs::metadata(path).map_err(DataError::io("read", path))?.len();
+    let found = std::fs::metadata(path)
+        .map_err(DataError::io("read", path))?
+        .len();
     if found < expected {
         return Err(DataError::Truncated {
             place: place.to_owned(),
@@ -123,7 +131,11 @@ fn read_tensor(
     if to.checked_sub(from) != Some(count * element.size()) {
         return Err(DataError::format(
             place,
-            format!("{} bytes for the shape {:?}", count * element.size(), info.shape),
+            format!(
+                "{} bytes for the shape {:?}",
+                count * element.size(),
+                info.shape
+            ),
             format!("the bytes {from}..{to}"),
             "the header is damaged: get the file again",
         ));
@@ -154,8 +166,14 @@ mod tests {
         let count = labels.len();
         let labels: Vec<u8> = labels.iter().flat_map(|x| x.to_le_bytes()).collect();
         let views = [
-            ("features", TensorView::new(Dtype::F32, shape.to_vec(), &inputs).unwrap()),
-            ("labels", TensorView::new(Dtype::I64, vec![count], &labels).unwrap()),
+            (
+                "features",
+                TensorView::new(Dtype::F32, shape.to_vec(), &inputs).unwrap(),
+            ),
+            (
+                "labels",
+                TensorView::new(Dtype::I64, vec![count], &labels).unwrap(),
+            ),
         ];
         let text = HashMap::from([("classes".to_owned(), "cat,dog".to_owned())]);
         let bytes = safetensors::serialize(views, classes.then_some(text)).unwrap();
@@ -186,7 +204,11 @@ mod tests {
     fn damage_is_named() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("set.safetensors");
-        let error = || read(&path, &ReadOptions::default()).unwrap_err().to_string();
+        let error = || {
+            read(&path, &ReadOptions::default())
+                .unwrap_err()
+                .to_string()
+        };
         write(&path, &[0.; 6], &[2, 3], &[1, 0, 1], false);
         assert!(error().contains("2 examples and 3 labels"));
         write(&path, &[0.; 6], &[2, 3], &[1, 5], true);
@@ -198,7 +220,10 @@ mod tests {
             (&whole[..whole.len() - 1], "cut short"),
             (&whole[..40], "cut short"),
             (b"", "cut short"),
-            (b"some foreign text that is long enough", "another kind of file"),
+            (
+                b"some foreign text that is long enough",
+                "another kind of file",
+            ),
             (b"\x02\0\0\0\0\0\0\0{}", "is empty"),
         ] {
             fs::write(&path, content).unwrap();

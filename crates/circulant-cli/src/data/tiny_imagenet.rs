@@ -118,7 +118,9 @@ fn words(folder: &Path, classes: Vec<String>) -> Result<Vec<String>, DataError> 
         .filter_map(|line| line.split_once('\t'))
         .collect();
     let word = |class: String| {
-        let word = words.get(class.as_str()).and_then(|word| word.split(',').next());
+        let word = words
+            .get(class.as_str())
+            .and_then(|word| word.split(',').next());
         word.map_or(class.clone(), str::to_owned)
     };
     Ok(classes.into_iter().map(word).collect())
@@ -145,7 +147,9 @@ mod tests {
         fs::create_dir_all(root.join("val/images")).unwrap();
         for index in 0..2 {
             let colour = RgbImage::from_pixel(8, 8, Rgb([0, 0, 0]));
-            colour.save(root.join(format!("val/images/val_{index}.JPEG"))).unwrap();
+            colour
+                .save(root.join(format!("val/images/val_{index}.JPEG")))
+                .unwrap();
         }
         let annotations = "val_0.JPEG\tn02\t0\t0\t7\t7\nval_1.JPEG\tn01\t0\t0\t7\t7\n";
         fs::write(root.join("val").join(ANNOTATIONS), annotations).unwrap();
@@ -165,7 +169,10 @@ mod tests {
             panic!("bytes");
         };
         let grey = &pixels[192..384];
-        assert!(grey.iter().all(|x| x.abs_diff(40) <= 2), "grey in all channels");
+        assert!(
+            grey.iter().all(|x| x.abs_diff(40) <= 2),
+            "grey in all channels"
+        );
         let test = read_folder(folder.path(), Split::Test).unwrap();
         assert_eq!(test.labels().values, Some(vec![1, 0]));
     }
@@ -174,7 +181,11 @@ mod tests {
     fn damage_is_named() {
         let folder = layout();
         let annotations = folder.path().join("val").join(ANNOTATIONS);
-        let error = || read_folder(folder.path(), Split::Test).unwrap_err().to_string();
+        let error = || {
+            read_folder(folder.path(), Split::Test)
+                .unwrap_err()
+                .to_string()
+        };
         for (content, message) in [
             ("val_0.JPEG\tn02\t0\n", "2 examples and 1 labels"),
             ("val_0.JPEG\tn77\t0\n", "n77"),

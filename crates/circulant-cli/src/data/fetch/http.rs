@@ -59,16 +59,13 @@ impl Client {
         }
         Err(DataError::Http {
             address: address.to_owned(),
-            reason: format!("{reason}; gave up after {TRIES} tries, run the command again to go on"),
+            reason: format!(
+                "{reason}; gave up after {TRIES} tries, run the command again to go on"
+            ),
         })
     }
 
-    fn attempt(
-        &self,
-        address: &str,
-        part: &Path,
-        progress: &dyn Progress,
-    ) -> Result<(), Failure> {
+    fn attempt(&self, address: &str, part: &Path, progress: &dyn Progress) -> Result<(), Failure> {
         let have = fs::metadata(part).map_or(0, |metadata| metadata.len());
         let mut request = self.agent.get(address);
         if have > 0 {
@@ -85,10 +82,14 @@ impl Client {
                 refused(format!("cannot connect: {error}"))
             }
             ureq::Error::BadUri(_) => refused(error.to_string()),
-            ureq::Error::Timeout(ureq::Timeout::Connect) => refused("cannot connect in 10 s".into()),
+            ureq::Error::Timeout(ureq::Timeout::Connect) => {
+                refused("cannot connect in 10 s".into())
+            }
             // No host, refused, unreachable: another try in a second does not help.
-            ureq::Error::Io(error) if error.kind() != std::io::ErrorKind::ConnectionReset
-                && error.kind() != std::io::ErrorKind::UnexpectedEof => {
+            ureq::Error::Io(error)
+                if error.kind() != std::io::ErrorKind::ConnectionReset
+                    && error.kind() != std::io::ErrorKind::UnexpectedEof =>
+            {
                 refused(format!("cannot connect: {error}"))
             }
             error => Failure::Again(error.to_string()),
@@ -98,11 +99,24 @@ impl Client {
             206 if range_start(response.headers()) == Some(have) => have,
             416 if range_total(response.headers()) == Some(have) => return Ok(()),
             206 | 416 => {
-                fs::remove_file(part).map_err(|e| Failure::Final(DataError::io("remove", part)(e)))?;
-                return Err(Failure::Again("the server cannot go on where it stopped".to_owned()));
+                fs::remove_file(part)
+                    .map_err(|e| Failure::Final(DataError::io("remove", part)(e)))?;
+                return Err(Failure::Again(
+                    "the server cannot go on where it stopped".to_owned(),
+                ));
             }
-            500.. => return Err(Failure::Again(format!("the server answered {}", response.status()))),
-            _ => return Err(refused(format!("the server answered {}", response.status()))),
+            500.. => {
+                return Err(Failure::Again(format!(
+                    "the server answered {}",
+                    response.status()
+                )));
+            }
+            _ => {
+                return Err(refused(format!(
+                    "the server answered {}",
+                    response.status()
+                )));
+            }
         };
         receive(response, part, start, address, progress)
     }
@@ -142,17 +156,18 @@ fn receive(
         (Ok(()), Some(total)) if done == total => Ok(()),
         (end, total) => {
             let total = total.map_or("?".to_owned(), |total| total.to_string());
-            let why = end.err().unwrap_or_else(|| "the connection ended".to_owned());
-            Err(Failure::Again(format!("{what}: interrupted after {done} of {total} bytes ({why})")))
+            let why = end
+                .err()
+                .unwrap_or_else(|| "the connection ended".to_owned());
+            Err(Failure::Again(format!(
+                "{what}: interrupted after {done} of {total} bytes ({why})"
+            )))
         }
     }
 }
 
 fn open(part: &Path, start: u64) -> std::io::Result<File> {
-    let file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(part)?;
+    let file = OpenOptions::new().create(true).append(true).open(part)?;
     if start == 0 {
         file.set_len(0)?;
     }

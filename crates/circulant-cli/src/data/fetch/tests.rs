@@ -22,7 +22,9 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 fn content(seed: u64) -> Vec<u8> {
     let mut state = seed;
     let next = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (state >> 56) as u8
     };
     (0..300_000).map(next).collect()
@@ -97,7 +99,13 @@ impl Server {
     }
 }
 
-fn answer(mut stream: TcpStream, folder: &Path, cuts: bool, ranges: bool, log: &Mutex<Vec<String>>) {
+fn answer(
+    mut stream: TcpStream,
+    folder: &Path,
+    cuts: bool,
+    ranges: bool,
+    log: &Mutex<Vec<String>>,
+) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let first = lines.next().unwrap().unwrap();
     let path = first.split(' ').nth(1).unwrap().to_owned();
@@ -106,20 +114,30 @@ fn answer(mut stream: TcpStream, folder: &Path, cuts: bool, ranges: bool, log: &
         .take_while(|line| !line.is_empty())
         .map(|line| line.to_lowercase())
         .collect();
-    let start = headers
-        .iter()
-        .find_map(|line| line.strip_prefix("range: bytes=")?.trim_end_matches('-').parse().ok());
+    let start = headers.iter().find_map(|line| {
+        line.strip_prefix("range: bytes=")?
+            .trim_end_matches('-')
+            .parse()
+            .ok()
+    });
     log.lock().unwrap().push(format!("{path} {start:?}"));
     let Ok(body) = fs::read(folder.join(&path[1..])) else {
-        let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        let _ = stream
+            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         return;
     };
     let start: usize = start.filter(|_| ranges).unwrap_or(0);
     let total = body.len();
     let (status, range) = match start {
         0 => ("200 OK", String::new()),
-        _ if start >= total => ("416 Range Not Satisfiable", format!("Content-Range: bytes */{total}\r\n")),
-        _ => ("206 Partial Content", format!("Content-Range: bytes {start}-{}/{total}\r\n", total - 1)),
+        _ if start >= total => (
+            "416 Range Not Satisfiable",
+            format!("Content-Range: bytes */{total}\r\n"),
+        ),
+        _ => (
+            "206 Partial Content",
+            format!("Content-Range: bytes {start}-{}/{total}\r\n", total - 1),
+        ),
     };
     let body = &body[start.min(total)..];
     let head = format!(
@@ -137,7 +155,11 @@ fn setup() -> (TempDir, FetchOptions) {
     let mirror = folder.path().join("mirror/toy");
     fs::create_dir_all(&mirror).unwrap();
     for (seed, name) in NAMES.iter().enumerate() {
-        fs::write(mirror.join(format!("{name}.gz")), gzip(&content(seed as u64))).unwrap();
+        fs::write(
+            mirror.join(format!("{name}.gz")),
+            gzip(&content(seed as u64)),
+        )
+        .unwrap();
     }
     let mut options = FetchOptions::new(Cache::at(folder.path().join("cache")));
     options.registry = false;
@@ -226,9 +248,15 @@ fn a_download_that_was_given_up_goes_on_in_the_next_run() {
     let server = online(&folder, &mut options);
     server.cut.store(4, Ordering::SeqCst);
     let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
-    assert!(error.contains("interrupted") && error.contains("--from"), "{error}");
+    assert!(
+        error.contains("interrupted") && error.contains("--from"),
+        "{error}"
+    );
     let left = cached(&options);
-    assert!(left.len() == 1 && left[0].ends_with("train-images.gz.part"), "{left:?}");
+    assert!(
+        left.len() == 1 && left[0].ends_with("train-images.gz.part"),
+        "{left:?}"
+    );
     server.requests();
     fetch(&known, &options, &Silent).unwrap();
     assert!(server.requests()[0].contains("Some("), "resumed");
@@ -274,7 +302,10 @@ fn wrong_content_never_enters_the_cache() {
         fs::write(&packed, wrong).unwrap();
         let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
         assert!(error.contains("could not get toy"), "{error}");
-        assert!(error.contains("SHA-256") || error.contains("cut short"), "{error}");
+        assert!(
+            error.contains("SHA-256") || error.contains("cut short"),
+            "{error}"
+        );
         assert!(cached(&options).is_empty(), "{:?}", cached(&options));
     }
     fs::remove_file(&packed).unwrap();
@@ -295,7 +326,9 @@ fn archives_are_unpacked_from_a_server_and_a_folder() {
         header.set_size(content.len() as u64);
         header.set_mode(0o644);
         let path = format!("some/folder/{name}");
-        archive.append_data(&mut header, path, &content[..]).unwrap();
+        archive
+            .append_data(&mut header, path, &content[..])
+            .unwrap();
     }
     let bytes = gzip(&archive.into_inner().unwrap());
     let mirror = folder.path().join("mirror/toy");
@@ -312,7 +345,11 @@ fn archives_are_unpacked_from_a_server_and_a_folder() {
     options.from = Some(mirror.clone());
     fetch(&known, &options, &Silent).unwrap();
     assert_eq!(cached(&options), WHOLE);
-    fs::write(mirror.join("toy-fashion-mnist.tar.gz"), &bytes[..bytes.len() / 3]).unwrap();
+    fs::write(
+        mirror.join("toy-fashion-mnist.tar.gz"),
+        &bytes[..bytes.len() / 3],
+    )
+    .unwrap();
     options.cache = Cache::at(folder.path().join("third"));
     let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
     assert!(error.contains("could not get toy"), "{error}");
@@ -325,10 +362,16 @@ fn failures_say_what_to_do() {
     options.from = Some(folder.path().join("nowhere"));
     options.network = true;
     // Nothing listens on the port of a listener that is gone.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     options.mirror = Some(format!("http://{port}"));
     let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
-    assert!(error.contains("nowhere") && error.contains("cannot connect"), "{error}");
+    assert!(
+        error.contains("nowhere") && error.contains("cannot connect"),
+        "{error}"
+    );
     assert!(error.contains("train-images.gz, test-images.gz"), "{error}");
     let file = folder.path().join("a-file");
     fs::write(&file, "").unwrap();

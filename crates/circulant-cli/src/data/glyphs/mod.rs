@@ -107,7 +107,10 @@ mod tests {
     }
 
     fn on_threads(threads: usize, count: usize, seed: u64) -> ImageSet {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
         pool.install(|| Family::Digits.draw(count, seed).unwrap())
     }
 
@@ -136,7 +139,8 @@ mod tests {
 
     /// The accuracy of the class whose mean image is nearest.
     fn nearest_mean(train: &ImageSet, test: &ImageSet) -> f64 {
-        let [train, test] = [train, test].map(|set| set.flat_examples(&Normalisation::Unit).unwrap());
+        let [train, test] =
+            [train, test].map(|set| set.flat_examples(&Normalisation::Unit).unwrap());
         let row = train.shape[1];
         let mut means = vec![vec![0.0_f32; row]; 10];
         for (image, &label) in train.values.chunks(row).zip(&train.labels) {
@@ -144,16 +148,23 @@ mod tests {
             mean.iter_mut().zip(image).for_each(|(mean, x)| *mean += x);
         }
         let per_class = train.shape[0] as f32 / 10.0;
-        means.iter_mut().flatten().for_each(|mean| *mean /= per_class);
+        means
+            .iter_mut()
+            .flatten()
+            .for_each(|mean| *mean /= per_class);
         let distance = |mean: &[f32], image: &[f32]| -> f32 {
             mean.iter().zip(image).map(|(a, b)| (a - b).powi(2)).sum()
         };
-        let right = test.values.chunks(row).zip(&test.labels).filter(|(image, label)| {
-            let nearest = (0..10).min_by(|&a, &b| {
-                distance(&means[a], image).total_cmp(&distance(&means[b], image))
+        let right = test
+            .values
+            .chunks(row)
+            .zip(&test.labels)
+            .filter(|(image, label)| {
+                let nearest = (0..10).min_by(|&a, &b| {
+                    distance(&means[a], image).total_cmp(&distance(&means[b], image))
+                });
+                nearest == Some(**label as usize)
             });
-            nearest == Some(**label as usize)
-        });
         right.count() as f64 / test.shape[0] as f64
     }
 

@@ -65,7 +65,11 @@ impl Canvas {
     pub fn texture(&mut self, noise: &mut Noise) {
         let level = noise.range(0.45, 0.95);
         let slope = noise.bell(0.25) / SIDE as f32;
-        let stripes = if noise.chance(0.5) { noise.range(0.05, 0.3) } else { 0.0 };
+        let stripes = if noise.chance(0.5) {
+            noise.range(0.05, 0.3)
+        } else {
+            0.0
+        };
         let (sin, cos) = noise.range(0.0, TAU).sin_cos();
         let frequency = TAU / noise.range(3.0, 8.0);
         for (y, row) in self.0.iter_mut().enumerate() {

@@ -90,7 +90,13 @@ fn damage_is_named() {
     assert!(error(&npy("<f4", false, "nonsense", &[])).contains("the header"));
     let huge = npy("<f8", false, "(9999999999, 9999999999)", &[]);
     assert!(error(&huge).contains("fit into memory"));
-    let nan = array(&npy("<f4", false, "(2, 2)", &floats(&[0., 1., 2., f32::NAN]))).unwrap();
+    let nan = array(&npy(
+        "<f4",
+        false,
+        "(2, 2)",
+        &floats(&[0., 1., 2., f32::NAN]),
+    ))
+    .unwrap();
     let error = nan.into_set(Labels::default(), "test".into()).unwrap_err();
     assert!(error.to_string().contains("number 1 of example 1 is NaN"));
 }
@@ -110,9 +116,15 @@ fn labels_are_found_beside_the_inputs() {
     assert_eq!(set.labels().values, Some(vec![3, 1]));
     assert_eq!(set.pixels(), &Pixels::U8(vec![7; 40]));
     for (content, message) in [
-        (npy("|u1", false, "(3,)", &[0; 3]), "2 examples and 3 labels"),
+        (
+            npy("|u1", false, "(3,)", &[0; 3]),
+            "2 examples and 3 labels",
+        ),
         (npy("|u1", false, "(2, 10)", &[0; 20]), "one-hot"),
-        (npy("<f4", false, "(2,)", &floats(&[0.0, 0.5])), "a whole number"),
+        (
+            npy("<f4", false, "(2,)", &floats(&[0.0, 0.5])),
+            "a whole number",
+        ),
     ] {
         fs::write(&labels, content).unwrap();
         let error = read_npy(&path, &ReadOptions::default()).unwrap_err();
@@ -126,7 +138,10 @@ fn npz_has_both_parts_and_damage_is_named() {
     let path = folder.path().join("set.npz");
     let mut archive = zip::ZipWriter::new(fs::File::create(&path).unwrap());
     for (index, (name, content)) in [
-        ("x_train.npy", npy("<f4", false, "(2, 3)", &floats(&[1.; 6]))),
+        (
+            "x_train.npy",
+            npy("<f4", false, "(2, 3)", &floats(&[1.; 6])),
+        ),
         ("y_train.npy", npy("|u1", false, "(2,)", &[0, 1])),
         ("x_test.npy", npy("<f4", false, "(1, 3)", &floats(&[2.; 3]))),
         ("y_test.npy", npy("|u1", false, "(1,)", &[1])),
@@ -134,7 +149,10 @@ fn npz_has_both_parts_and_damage_is_named() {
     .into_iter()
     .enumerate()
     {
-        let method = [zip::CompressionMethod::Stored, zip::CompressionMethod::Deflated];
+        let method = [
+            zip::CompressionMethod::Stored,
+            zip::CompressionMethod::Deflated,
+        ];
         let options = SimpleFileOptions::default().compression_method(method[index % 2]);
         archive.start_file(name, options).unwrap();
         archive.write_all(&content).unwrap();
@@ -147,7 +165,10 @@ fn npz_has_both_parts_and_damage_is_named() {
     assert_eq!(test.labels().values, Some(vec![1]));
     options.input_name = Some("nothing".into());
     let error = read_npz(&path, &options).unwrap_err().to_string();
-    assert!(error.contains("x_train, y_train, x_test, y_test"), "{error}");
+    assert!(
+        error.contains("x_train, y_train, x_test, y_test"),
+        "{error}"
+    );
     let bytes = fs::read(&path).unwrap();
     for content in [&bytes[..bytes.len() / 2], b"", b"foreign"] {
         fs::write(&path, content).unwrap();
