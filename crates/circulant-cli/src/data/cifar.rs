@@ -8,7 +8,7 @@ use super::error::DataError;
 use super::images::{ImageSet, Pixels};
 use super::labels::Labels;
 use super::options::Split;
-use super::stream::{expect_end, open_unpacked, read_exactly};
+use super::stream::{open, read_exactly};
 
 /// `[channels, height, width]`.
 pub const SHAPE: [usize; 3] = [3, 32, 32];
@@ -79,11 +79,16 @@ fn read_batch(path: &Path, pixels: &mut Vec<u8>, labels: &mut Vec<i64>) -> Resul
             expected: format!("records of {RECORD} bytes"),
         });
     }
-    let mut reader = open_unpacked(path)?;
-    let records = bytes / RECORD;
-    pixels.reserve(records * PIXELS);
-    for _ in 0..records {
-        let record = read_exactly(&mut reader, RECORD, &place, "a record")?;
+    if !bytes.is_multiple_of(RECORD) {
+        return Err(DataError::Truncated {
+            place,
+            expected: format!("whole records of {RECORD} bytes"),
+            found: format!("{bytes} bytes, {} too many", bytes % RECORD),
+        });
+    }
+    let content = read_exactly(&mut open(path)?, bytes, &place, "records")?;
+    pixels.reserve(bytes / RECORD * PIXELS);
+    for record in content.chunks_exact(RECORD) {
         if usize::from(record[0]) >= CLASSES.len() {
             return Err(DataError::Label {
                 place,
@@ -95,14 +100,7 @@ fn read_batch(path: &Path, pixels: &mut Vec<u8>, labels: &mut Vec<i64>) -> Resul
         labels.push(i64::from(record[0]));
         pixels.extend_from_slice(&record[1..]);
     }
-    if !bytes.is_multiple_of(RECORD) {
-        return Err(DataError::Truncated {
-            place,
-            expected: format!("whole records of {RECORD} bytes"),
-            found: format!("{bytes} bytes, {} too many", bytes % RECORD),
-        });
-    }
-    expect_end(&mut reader, &place, "the last record")
+    Ok(())
 }
 
 #[cfg(test)]

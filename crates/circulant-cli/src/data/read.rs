@@ -167,24 +167,28 @@ fn of_folder(path: &Path) -> Result<Format, DataError> {
     if !idx::image_files(path)?.is_empty() {
         return Ok(Format::IdxFolder);
     }
-    let tests: [(Format, fn(&Path) -> bool); 3] = [
-        (Format::Cifar10, cifar::is_folder),
-        (Format::TinyImagenet, tiny_imagenet::is_folder),
-        (Format::ImageFolder, folder::is_folder),
-    ];
-    let found = tests.into_iter().find(|(_, is)| is(path));
-    found
-        .map(|(format, _)| format)
-        .ok_or_else(|| DataError::Unrecognised {
+    if cifar::is_folder(path) {
+        Ok(Format::Cifar10)
+    } else if tiny_imagenet::is_folder(path) {
+        Ok(Format::TinyImagenet)
+    } else if folder::is_folder(path) {
+        Ok(Format::ImageFolder)
+    } else {
+        Err(DataError::Unrecognised {
             place: path.display().to_string(),
             found: "a folder with none of their files".to_owned(),
         })
+    }
 }
 
 fn of_file(path: &Path) -> Result<Format, DataError> {
     let start = peek(path, 64)?;
     let place = path.display().to_string();
-    if start.is_empty() {
+    // Nothing comes out of a damaged gzip file either; that is for its reader to say.
+    let bytes = std::fs::metadata(path)
+        .map_err(DataError::io("open", path))?
+        .len();
+    if bytes == 0 {
         return Err(DataError::Empty {
             place,
             expected: "data".to_owned(),

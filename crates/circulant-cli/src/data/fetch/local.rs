@@ -4,14 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tar::Archive;
-use tempfile::TempDir;
-
 use super::super::error::DataError;
 use super::super::idx::name;
 use super::super::known::KnownFile;
 use super::super::stream::{damage, open_unpacked};
 use super::{Job, pictures, registry};
+use tar::Archive;
 
 /// Takes what is missing from a folder: plain or gzip files, archives and packages, in it or in the
 /// folders that archives unpack to.
@@ -86,9 +84,7 @@ pub(super) fn take_archive(job: &Job<'_>, path: &Path) -> Result<(), DataError> 
     let place = path.display().to_string();
     let damaged = |error| damage(error, &place);
     let missing = job.missing()?;
-    let unpacked = TempDir::new_in(path.parent().unwrap_or(Path::new(".")))
-        .or_else(|_| TempDir::new())
-        .map_err(DataError::io("make a folder beside", path))?;
+    let unpacked = job.scratch()?;
     let mut archive = Archive::new(open_unpacked(path)?);
     for entry in archive.entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;

