@@ -21,7 +21,6 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<FeatureSet, DataError>
     let place = path.display().to_string();
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
-        .trim(csv::Trim::All)
         .from_reader(open_unpacked(path)?);
     let mut record = StringRecord::new();
     let empty = || DataError::Empty {
@@ -41,9 +40,9 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<FeatureSet, DataError>
         let line = record.position().map_or(0, |at| at.record() + 1);
         for (column, text) in record.iter().enumerate() {
             if column == label {
-                labels.push(text.to_owned());
+                labels.push(text.trim().to_owned());
             } else {
-                values.push(number(text, line, column, &place)?);
+                values.push(number(text.trim(), line, column, &place)?);
             }
         }
         more = next(&mut reader, &mut record, &place)?;
@@ -101,7 +100,7 @@ fn label_column(
     let position = |wanted: &str| {
         first
             .iter()
-            .position(|name| name.eq_ignore_ascii_case(wanted))
+            .position(|name| name.trim().eq_ignore_ascii_case(wanted))
     };
     let found = match &options.label_name {
         Some(name) => match name.parse::<usize>() {
@@ -127,7 +126,7 @@ fn is_header(first: &StringRecord, label: usize) -> bool {
         .iter()
         .enumerate()
         .filter(|(column, _)| *column != label);
-    others.any(|(_, text)| text.parse::<f32>().is_err())
+    others.any(|(_, text)| text.trim().parse::<f32>().is_err())
 }
 
 fn number(text: &str, line: u64, column: usize, place: &str) -> Result<f32, DataError> {

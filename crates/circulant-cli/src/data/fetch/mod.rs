@@ -12,7 +12,7 @@ mod registry;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -124,6 +124,9 @@ pub fn fetch(
         if let Some(reason) = tried.last() {
             progress.note(reason);
         }
+    }
+    if tried.is_empty() {
+        tried.push("nothing: without the network, a folder is needed".to_owned());
     }
     let files = match known.packing {
         Packing::Gzip => known
@@ -303,10 +306,15 @@ impl Job<'_> {
     fn lock(&self) -> Result<File, DataError> {
         let path = self.cache.folder(self.known).join(".lock");
         let file = File::create(&path).map_err(DataError::io("write", &path))?;
-        if file.try_lock().is_err() {
-            self.progress
-                .note("another process fetches this data set; waiting for it");
-            file.lock().map_err(DataError::io("lock", &path))?;
+        match file.try_lock() {
+            // Some network disks have no locks; there, two fetches at once only waste work, as every
+            // file is compared with its sum.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+            Err(TryLockError::WouldBlock) => {
+                self.progress
+                    .note("another process fetches this data set; waiting for it");
+                file.lock().map_err(DataError::io("lock", &path))?;
+            }
         }
         Ok(file)
     }

@@ -1,7 +1,7 @@
 //! Drawn data sets that need no file, 28 x 28 bytes, any number of images from a seed.
 //!
 //! [`Family::Digits`] looks like handwriting: strokes of a digit, bent by a smooth random field
-//! ([`Deformation`]), turned, sheared, scaled and moved, drawn with a round pen of random width, with
+//! (`deform.rs`), turned, sheared, scaled and moved, drawn with a round pen of random width, with
 //! noise. [`Family::Shapes`] is its out-of-distribution partner: filled outlines of clothes and
 //! geometric figures with a texture. Image `i` depends on the family, the seed and `i` only, so threads
 //! do not matter and a longer set starts with the shorter one. Classes take turns: image `i` has the
