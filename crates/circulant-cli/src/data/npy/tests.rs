@@ -1,3 +1,5 @@
+//! Arrays as NumPy writes them, and what happens to damaged ones.
+
 use std::fs;
 use std::io::Write;
 
