@@ -8,6 +8,8 @@ use circulant::models::{CountedModel, parameter_table};
 use clap::Args;
 use serde::Serialize;
 
+use crate::report::number::grouped;
+
 /// Print the parameter counts of all models.
 ///
 /// Every model is built and its parameters are counted as real numbers. The last column is the number
@@ -76,7 +78,7 @@ fn plain(table: &[CountedModel]) -> String {
             row.count.total(),
             row.paper,
         ]
-        .map(grouped);
+        .map(|number| grouped(number as u64));
         let [weights, biases, total, paper] = numbers;
         text.push_str(&format!(
             "{:<32}{weights:>10}{biases:>8}{total:>11}{paper:>11}  {}\n",
@@ -84,34 +86,4 @@ fn plain(table: &[CountedModel]) -> String {
         ));
     }
     text
-}
-
-/// `1234567` as `1,234,567`.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1,000"),
-            (1_205_898, "1,205,898"),
-        ] {
-            assert_eq!(grouped(number), text);
-        }
-    }
 }

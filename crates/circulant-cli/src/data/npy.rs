@@ -1,0 +1,231 @@
+//! NPY and NPZ, the formats of NumPy.
+//!
+//! NPY: `93 NUMPY`, version, length, a Python dictionary with `descr`, `fortran_order` and `shape`, then
+//! the numbers. NPZ: a zip archive of NPY files. Both orders and both byte orders are read; arrays in
+//! Fortran order are put into C order.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use zip::ZipArchive;
+
+use super::array::{Array, Element, Numbers, choose, count, read_numbers};
+use super::error::DataError;
+use super::idx::name;
+use super::labels::Labels;
+use super::options::ReadOptions;
+use super::read::DataSet;
+use super::stream::{expect_end, open, read_exactly};
+
+pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// Reads one array. `place` names it in errors.
+pub fn read_array(reader: &mut dyn Read, place: &str) -> Result<Array, DataError> {
+    let foreign = |found: String| {
+        DataError::format(
+            place,
+            "an NPY array as numpy.save writes it",
+            found,
+            "it is another kind of file, or damaged",
+        )
+    };
+    let start = read_exactly(reader, 8, place, "the NPY header")?;
+    if !start.starts_with(MAGIC) {
+        return Err(foreign(format!(
+            "a file that starts with {:02x?}",
+            &start[..6]
+        )));
+    }
+    let width = match start[6] {
+        1 => 2,
+        2 | 3 => 4,
+        version => return Err(foreign(format!("NPY version {version}"))),
+    };
+    let length = read_exactly(reader, width, place, "the NPY header")?;
+    let length = length
+        .iter()
+        .rev()
+        .fold(0_usize, |n, &byte| n << 8 | usize::from(byte));
+    let text = read_exactly(reader, length, place, "the NPY header")?;
+    let text = String::from_utf8_lossy(&text);
+    let header =
+        Header::parse(&text).ok_or_else(|| foreign(format!("the header {:?}", text.trim())))?;
+    let element = header.element.ok_or_else(|| {
+        DataError::format(
+            place,
+            "numbers of the types f2, f4, f8, u1..u8, i1..i8 or b1",
+            format!("the type {}", header.descr),
+            "convert it with array.astype('float32') first",
+        )
+    })?;
+    let count = count(&header.shape, element, place)?;
+    let numbers = read_numbers(reader, element, header.big_endian, count, place)?;
+    expect_end(
+        reader,
+        place,
+        &format!("numbers for the shape {:?}", header.shape),
+    )?;
+    let numbers = if header.fortran {
+        match numbers {
+            Numbers::U8(values) => Numbers::U8(c_order(&values, &header.shape)),
+            Numbers::I64(values) => Numbers::I64(c_order(&values, &header.shape)),
+            Numbers::F32(values) => Numbers::F32(c_order(&values, &header.shape)),
+        }
+    } else {
+        numbers
+    };
+    Ok(Array {
+        shape: header.shape,
+        numbers,
+    })
+}
+
+/// Reads inputs from an NPY file, and labels from `options.labels` or from a file beside it: `y_train.npy`
+/// for `x_train.npy`, `labels.npy` for `images.npy` or `features.npy`, `NAME_labels.npy` for `NAME.npy`.
+pub fn read_npy(path: &Path, options: &ReadOptions) -> Result<DataSet, DataError> {
+    let read = |path: &Path| read_array(&mut open(path)?, &path.display().to_string());
+    let labels = options.labels.clone().or_else(|| labels_beside(path));
+    let labels = match labels {
+        None => Labels::default(),
+        Some(labels) => {
+            Labels::numbered(read(&labels)?.into_labels(&labels.display().to_string())?)
+        }
+    };
+    read(path)?.into_set(labels, path.display().to_string())
+}
+
+/// Reads inputs and labels from an NPZ file.
+pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<DataSet, DataError> {
+    let place = path.display().to_string();
+    let broken = |error: zip::result::ZipError| {
+        DataError::format(
+            &place,
+            "an NPZ archive as numpy.savez writes it",
+            error.to_string(),
+            "the file is cut short, damaged or of another kind: get it again",
+        )
+    };
+    let mut archive = ZipArchive::new(open(path)?).map_err(broken)?;
+    let mut names = Vec::new();
+    for index in 0..archive.len() {
+        let entry = archive.by_index_raw(index).map_err(broken)?;
+        let entry = String::from_utf8_lossy(entry.name_raw()).into_owned();
+        names.push(entry.trim_end_matches(".npy").to_owned());
+    }
+    if names.is_empty() {
+        return Err(DataError::Empty {
+            place,
+            expected: "arrays".to_owned(),
+        });
+    }
+    let (inputs, labels) = choose(&names, options, &place)?;
+    let mut read = |wanted: &String| {
+        let index = names.iter().position(|name| name == wanted).unwrap_or(0);
+        let mut entry = archive.by_index(index).map_err(broken)?;
+        read_array(&mut entry, &format!("{place}, array {wanted}"))
+    };
+    let labels = match &labels {
+        None => Labels::default(),
+        Some(labels) => Labels::numbered(read(labels)?.into_labels(&place)?),
+    };
+    read(&inputs)?.into_set(labels, place.clone())
+}
+
+fn labels_beside(path: &Path) -> Option<PathBuf> {
+    let file = name(path);
+    let stem = file.strip_suffix(".npy").unwrap_or(&file);
+    let mut stems = vec![format!("{stem}_labels")];
+    for (inputs, labels) in [
+        ("images", "labels"),
+        ("features", "labels"),
+        ("inputs", "labels"),
+    ] {
+        stems.push(stem.replace(inputs, labels));
+    }
+    for (inputs, labels) in [("x", "y"), ("X", "y")] {
+        if let Some(rest) = stem.strip_prefix(inputs) {
+            stems.push(format!("{labels}{rest}"));
+        }
+    }
+    stems
+        .into_iter()
+        .filter(|candidate| candidate != stem)
+        .map(|stem| path.with_file_name(format!("{stem}.npy")))
+        .find(|path| path.is_file())
+}
+
+struct Header {
+    descr: String,
+    element: Option<Element>,
+    big_endian: bool,
+    fortran: bool,
+    shape: Vec<usize>,
+}
+
+impl Header {
+    fn parse(text: &str) -> Option<Self> {
+        let value = |key: &str| {
+            let rest = text.split_once(&format!("'{key}'"))?.1;
+            Some(rest.split_once(':')?.1.trim_start())
+        };
+        let descr = value("descr")?.strip_prefix('\'')?.split_once('\'')?.0;
+        let fortran = value("fortran_order")?.starts_with("True");
+        let shape = value("shape")?.strip_prefix('(')?.split_once(')')?.0;
+        let shape = shape
+            .split(',')
+            .map(str::trim)
+            .filter(|size| !size.is_empty())
+            .map(|size| size.trim_end_matches('L').parse().ok())
+            .collect::<Option<Vec<usize>>>()?;
+        let element = match descr.trim_start_matches(['<', '>', '|', '=']) {
+            "u1" | "b1" => Some(Element::U8),
+            "i1" => Some(Element::I8),
+            "i2" => Some(Element::I16),
+            "u2" => Some(Element::U16),
+            "i4" => Some(Element::I32),
+            "u4" => Some(Element::U32),
+            "i8" => Some(Element::I64),
+            "u8" => Some(Element::U64),
+            "f2" => Some(Element::F16),
+            "f4" => Some(Element::F32),
+            "f8" => Some(Element::F64),
+            _ => None,
+        };
+        Some(Self {
+            descr: descr.to_owned(),
+            element,
+            big_endian: descr.starts_with('>'),
+            fortran,
+            shape,
+        })
+    }
+}
+
+/// From Fortran order (first index fastest) to C order (last index fastest).
+fn c_order<T: Copy>(values: &[T], shape: &[usize]) -> Vec<T> {
+    let mut strides = Vec::with_capacity(shape.len());
+    let mut stride = 1;
+    for &size in shape {
+        strides.push(stride);
+        stride *= size;
+    }
+    let mut index = vec![0; shape.len()];
+    let mut offset = 0;
+    let mut ordered = Vec::with_capacity(values.len());
+    for _ in 0..values.len() {
+        ordered.push(values[offset]);
+        for axis in (0..shape.len()).rev() {
+            index[axis] += 1;
+            offset += strides[axis];
+            if index[axis] < shape[axis] {
+                break;
+            }
+            offset -= strides[axis] * shape[axis];
+            index[axis] = 0;
+        }
+    }
+    ordered
+}
+
+#[cfg(test)]
+mod tests;

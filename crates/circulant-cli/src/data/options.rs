@@ -1,0 +1,58 @@
+//! What a caller may say about a data set besides its path.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// A part of a data set that comes in two.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Split {
+    /// For training.
+    #[default]
+    Train,
+    /// For testing; Tiny-ImageNet's `val`, whose labels are public.
+    Test,
+}
+
+impl Split {
+    /// Words that mark the part in the names of files and arrays.
+    pub(crate) fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Train => &["train"],
+            Self::Test => &["test", "t10k", "val"],
+        }
+    }
+
+    pub(crate) fn matches(self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        self.words().iter().any(|word| name.contains(word))
+    }
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Train => "train",
+            Self::Test => "test",
+        })
+    }
+}
+
+/// How to read a path. The default fits data sets with the usual names.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReadOptions {
+    /// Which part, where there are two.
+    pub split: Split,
+    /// A file with the labels, for IDX and NPY; by default one with a matching name is looked for.
+    pub labels: Option<PathBuf>,
+    /// The array with images or features in an NPZ or safetensors file.
+    pub input_name: Option<String>,
+    /// The array with the labels there, or the label column of a CSV file: a name or a number from 0.
+    pub label_name: Option<String>,
+    /// `[height, width]` to which the images of a folder are scaled; without it all must agree.
+    pub size: Option<[usize; 2]>,
+}

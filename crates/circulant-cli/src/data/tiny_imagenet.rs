@@ -1,0 +1,205 @@
+//! Tiny-ImageNet's folder: `train/CLASS/images/*.JPEG` and `val/images/*.JPEG` with
+//! `val/val_annotations.txt` (image, class and box, separated by tabs). Classes are the `n...` names in
+//! alphabetical order; `words.txt`, if there, gives the names people use. Grey pictures become colour.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::error::DataError;
+use super::folder::{pictures, subfolders};
+use super::idx::name;
+use super::images::{ImageSet, Pixels};
+use super::labels::Labels;
+use super::options::Split;
+use super::picture::{Wanted, decode_all};
+
+const ANNOTATIONS: &str = "val_annotations.txt";
+
+/// Whether a folder has Tiny-ImageNet's layout.
+pub fn is_folder(folder: &Path) -> bool {
+    folder.join("val").join(ANNOTATIONS).is_file()
+        || subfolders(&folder.join("train"))
+            .is_ok_and(|classes| classes.first().is_some_and(|c| c.join("images").is_dir()))
+}
+
+/// Reads the part `split`; the test part is `val`, as the labels of `test` are not public.
+pub fn read_folder(folder: &Path, split: Split) -> Result<ImageSet, DataError> {
+    let classes: Vec<String> = subfolders(&folder.join("train"))?
+        .iter()
+        .map(|class| name(class))
+        .collect();
+    let part = folder.join(match split {
+        Split::Train => "train",
+        Split::Test => "val",
+    });
+    let place = part.display().to_string();
+    let (files, labels) = match split {
+        Split::Train => train(&part, &classes)?,
+        Split::Test => validation(&part, &classes)?,
+    };
+    if files.is_empty() {
+        return Err(DataError::Empty {
+            place,
+            expected: "JPEG pictures".to_owned(),
+        });
+    }
+    let wanted = Wanted {
+        channels: Some(3),
+        size: None,
+    };
+    let pictures = decode_all(&files, wanted)?;
+    let [channels, height, width] = pictures.shape;
+    let labels = Labels {
+        values: Some(labels),
+        names: words(folder, classes)?,
+    };
+    let shape = [files.len(), channels, height, width];
+    ImageSet::new(Pixels::U8(pictures.pixels), shape, labels, place)
+}
+
+type Listing = (Vec<PathBuf>, Vec<i64>);
+
+fn train(part: &Path, classes: &[String]) -> Result<Listing, DataError> {
+    let mut listing = Listing::default();
+    for (label, class) in classes.iter().enumerate() {
+        let found = pictures(&part.join(class).join("images"))?;
+        listing.1.extend(found.iter().map(|_| label as i64));
+        listing.0.extend(found);
+    }
+    Ok(listing)
+}
+
+fn validation(part: &Path, classes: &[String]) -> Result<Listing, DataError> {
+    let path = part.join(ANNOTATIONS);
+    let text = fs::read_to_string(&path).map_err(DataError::io("read", &path))?;
+    let mut listing = Listing::default();
+    for (index, line) in text.lines().enumerate() {
+        let place = || format!("{}, line {}", path.display(), index + 1);
+        let mut fields = line.split('\t');
+        let (Some(file), Some(class)) = (fields.next(), fields.next()) else {
+            return Err(DataError::format(
+                place(),
+                "an image and a class, separated by a tab",
+                format!("{line:?}"),
+                "the file is cut short or damaged: unpack it again",
+            ));
+        };
+        let label = classes.iter().position(|name| name == class);
+        let label = label.ok_or_else(|| DataError::Label {
+            place: place(),
+            example: index,
+            label: class.to_owned(),
+            expected: format!("one of the {} classes of train/", classes.len()),
+        })?;
+        listing.0.push(part.join("images").join(file));
+        listing.1.push(label as i64);
+    }
+    let images = pictures(&part.join("images"))?.len();
+    if images != listing.1.len() {
+        return Err(DataError::LabelCount {
+            place: path.display().to_string(),
+            examples: images,
+            labels: listing.1.len(),
+        });
+    }
+    Ok(listing)
+}
+
+/// The names people use, from `words.txt`.
+fn words(folder: &Path, classes: Vec<String>) -> Result<Vec<String>, DataError> {
+    let path = folder.join("words.txt");
+    if !path.is_file() {
+        return Ok(classes);
+    }
+    let text = fs::read_to_string(&path).map_err(DataError::io("read", &path))?;
+    let words: HashMap<&str, &str> = text
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .collect();
+    let word = |class: String| {
+        let word = words
+            .get(class.as_str())
+            .and_then(|word| word.split(',').next());
+        word.map_or(class.clone(), str::to_owned)
+    };
+    Ok(classes.into_iter().map(word).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use image::{GrayImage, Luma, Rgb, RgbImage};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn layout() -> TempDir {
+        let folder = TempDir::new().unwrap();
+        let root = folder.path();
+        for (class, value) in [("n01", 40), ("n02", 200)] {
+            let images = root.join("train").join(class).join("images");
+            fs::create_dir_all(&images).unwrap();
+            let colour = RgbImage::from_pixel(8, 8, Rgb([value, 10, 90]));
+            colour.save(images.join(format!("{class}_0.JPEG"))).unwrap();
+            let grey = GrayImage::from_pixel(8, 8, Luma([value]));
+            grey.save(images.join(format!("{class}_1.JPEG"))).unwrap();
+        }
+        fs::create_dir_all(root.join("val/images")).unwrap();
+        for index in 0..2 {
+            let colour = RgbImage::from_pixel(8, 8, Rgb([0, 0, 0]));
+            colour
+                .save(root.join(format!("val/images/val_{index}.JPEG")))
+                .unwrap();
+        }
+        let annotations = "val_0.JPEG\tn02\t0\t0\t7\t7\nval_1.JPEG\tn01\t0\t0\t7\t7\n";
+        fs::write(root.join("val").join(ANNOTATIONS), annotations).unwrap();
+        fs::write(root.join("words.txt"), "n01\tgoldfish, carp\nn99\tother\n").unwrap();
+        folder
+    }
+
+    #[test]
+    fn both_parts_are_read() {
+        let folder = layout();
+        assert!(is_folder(folder.path()));
+        let train = read_folder(folder.path(), Split::Train).unwrap();
+        assert_eq!(train.shape(), [4, 3, 8, 8]);
+        assert_eq!(train.labels().values, Some(vec![0, 0, 1, 1]));
+        assert_eq!(train.labels().names, ["goldfish", "n02"]);
+        let Pixels::U8(pixels) = train.pixels() else {
+            panic!("bytes");
+        };
+        let grey = &pixels[192..384];
+        assert!(
+            grey.iter().all(|x| x.abs_diff(40) <= 2),
+            "grey in all channels"
+        );
+        let test = read_folder(folder.path(), Split::Test).unwrap();
+        assert_eq!(test.labels().values, Some(vec![1, 0]));
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let folder = layout();
+        let annotations = folder.path().join("val").join(ANNOTATIONS);
+        let error = || {
+            read_folder(folder.path(), Split::Test)
+                .unwrap_err()
+                .to_string()
+        };
+        for (content, message) in [
+            ("val_0.JPEG\tn02\t0\n", "2 examples and 1 labels"),
+            ("val_0.JPEG\tn77\t0\n", "n77"),
+            ("val_0.JPEG", "separated by a tab"),
+            ("val_0.JPEG\tn01\nval_9.JPEG\tn01\n", "val_9.JPEG"),
+            ("", "0 labels"),
+        ] {
+            fs::write(&annotations, content).unwrap();
+            assert!(error().contains(message), "{}", error());
+        }
+        let picture = folder.path().join("train/n01/images/n01_0.JPEG");
+        let whole = fs::read(&picture).unwrap();
+        fs::write(&picture, &whole[..20]).unwrap();
+        let error = read_folder(folder.path(), Split::Train).unwrap_err();
+        assert!(error.to_string().contains("n01_0.JPEG"), "{error}");
+    }
+}

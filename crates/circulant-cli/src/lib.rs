@@ -1,0 +1,10 @@
+//! The parts of the `circulant` program.
+//!
+//! A library so that the parts can be tested and documented; its interface follows the program and may
+//! change with every version.
+
+#![forbid(unsafe_code)]
+
+pub mod commands;
+pub mod data;
+pub mod report;
