@@ -4,8 +4,9 @@
 //! Flags: `--case SUBSTRING`, `--seconds S` (per case), `--threads N`. The peers (PyTorch, JAX) are
 //! timed against this program by `bench/peers/compare.py`.
 
+mod timing;
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use circulant_kernels::{
     Activation, CirculantPlan, Complex, Filters, Gradients, HalfPlane, HalfSpectrum,
@@ -13,88 +14,7 @@ use circulant_kernels::{
 use rand::{RngExt, SeedableRng};
 use rayon::prelude::*;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
-
-struct Options {
-    json: bool,
-    case: String,
-    seconds: f64,
-    threads: usize,
-}
-
-impl Options {
-    fn parse() -> Result<Self, String> {
-        let mut options = Self {
-            json: false,
-            case: String::new(),
-            seconds: 1.0,
-            threads: 2,
-        };
-        let mut arguments = std::env::args().skip(1);
-        while let Some(flag) = arguments.next() {
-            let mut value = || arguments.next().ok_or(format!("{flag} needs a value"));
-            match flag.as_str() {
-                "--json" => options.json = true,
-                "--bench" => {}
-                "--case" => options.case = value()?,
-                "--seconds" => {
-                    options.seconds = value()?.parse().map_err(|e| format!("--seconds: {e}"))?
-                }
-                "--threads" => {
-                    options.threads = value()?.parse().map_err(|e| format!("--threads: {e}"))?
-                }
-                other => {
-                    return Err(format!(
-                        "unknown flag {other}; known: --json --case --seconds --threads"
-                    ));
-                }
-            }
-        }
-        Ok(options)
-    }
-}
-
-/// Best and median milliseconds of a call.
-#[derive(Clone, Copy)]
-struct Time {
-    best: f64,
-    median: f64,
-}
-
-/// Times of several versions of the same work, taken in turns so that noise hits all alike.
-fn time(seconds: f64, versions: &mut [Box<dyn FnMut() + '_>]) -> Vec<Time> {
-    // Short calls are timed in groups, or the clock would be what is measured.
-    let groups: Vec<usize> = versions
-        .iter_mut()
-        .map(|run| {
-            run();
-            let start = Instant::now();
-            run();
-            (Duration::from_micros(200).as_secs_f64() / start.elapsed().as_secs_f64())
-                .clamp(1.0, 1000.0) as usize
-        })
-        .collect();
-    let mut samples = vec![Vec::new(); versions.len()];
-    let end = Instant::now() + Duration::from_secs_f64(seconds);
-    while Instant::now() < end || samples[0].len() < 5 {
-        for ((run, &group), samples) in versions.iter_mut().zip(&groups).zip(&mut samples) {
-            let start = Instant::now();
-            for _ in 0..group {
-                run();
-            }
-            samples.push(start.elapsed().as_secs_f64() * 1e3 / group as f64);
-        }
-    }
-    samples
-        .into_iter()
-        .map(|mut samples| {
-            samples.sort_by(f64::total_cmp);
-            Time {
-                best: samples[0],
-                median: samples[samples.len() / 2],
-            }
-        })
-        .collect()
-}
+use timing::{Options, Time, time};
 
 fn noise(len: usize, scale: f32) -> Vec<f32> {
     let mut generator = rand::rngs::StdRng::seed_from_u64(len as u64);
@@ -328,10 +248,7 @@ impl Report<'_> {
     fn line(&self, case: &str, times: &[Time], flops: f64) {
         let ours = times[0];
         if self.options.json {
-            println!(
-                "{}",
-                serde_json::json!({"case": case, "unit": "ms", "best": ours.best, "median": ours.median, "threads": self.options.threads})
-            );
+            self.options.print_json(case, ours);
             return;
         }
         let other = |i: usize| {
@@ -420,17 +337,7 @@ impl Report<'_> {
 }
 
 fn main() {
-    let options = match Options::parse() {
-        Ok(options) => options,
-        Err(message) => {
-            eprintln!("{message}");
-            std::process::exit(2);
-        }
-    };
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(options.threads)
-        .build_global()
-        .expect("the pool is built once");
+    let options = Options::start();
     if !options.json {
         println!(
             "f32, {} threads, milliseconds; a factor above 1 means that ours is faster",

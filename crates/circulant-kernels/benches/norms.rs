@@ -37,10 +37,7 @@ impl Report {
         })];
         let times = time(self.options.seconds, &mut versions)[0];
         if self.options.json {
-            println!(
-                "{}",
-                serde_json::json!({"case": case, "unit": "ms", "best": times.best, "median": times.median, "threads": self.options.threads})
-            );
+            self.options.print_json(case, times);
             return;
         }
         println!(
@@ -117,17 +114,7 @@ impl Report {
 }
 
 fn main() {
-    let options = match Options::parse() {
-        Ok(options) => options,
-        Err(message) => {
-            eprintln!("{message}");
-            std::process::exit(2);
-        }
-    };
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(options.threads)
-        .build_global()
-        .expect("the pool is built once");
+    let options = Options::start();
     if !options.json {
         println!("f64, {} threads, milliseconds", options.threads);
         println!(

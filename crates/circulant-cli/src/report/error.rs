@@ -24,12 +24,8 @@ pub enum ReportError {
         got: usize,
     },
     /// The file could not be written.
-    #[error(
-        "cannot {action} {path}: {source}; choose another folder with --out, or make room there"
-    )]
+    #[error("cannot write {path}: {source}; choose another folder with --out, or make room there")]
     Write {
-        /// What was tried, as a verb.
-        action: &'static str,
         /// The file that it was tried on.
         path: PathBuf,
         /// The system's reason.

@@ -11,7 +11,28 @@ pub struct Options {
 }
 
 impl Options {
-    pub fn parse() -> Result<Self, String> {
+    /// Reads the flags and starts that many threads; a wrong flag ends the program.
+    pub fn start() -> Self {
+        let options = Self::parse().unwrap_or_else(|message| {
+            eprintln!("{message}");
+            std::process::exit(2);
+        });
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(options.threads)
+            .build_global()
+            .expect("the pool is built once");
+        options
+    }
+
+    /// The line of a case for machines.
+    pub fn print_json(&self, case: &str, time: Time) {
+        println!(
+            "{}",
+            serde_json::json!({"case": case, "unit": "ms", "best": time.best, "median": time.median, "threads": self.threads})
+        );
+    }
+
+    fn parse() -> Result<Self, String> {
         let mut options = Self {
             json: false,
             case: String::new(),

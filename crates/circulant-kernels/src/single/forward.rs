@@ -25,7 +25,8 @@ impl<T: Real> Single<'_, T> {
             batch,
             x,
             coordinates,
-            |(block, filter), product, scratch| {
+            0,
+            |(block, filter), product, scratch, _| {
                 let rows = batch.pointers(y.offset(filter * output), block, null_mut());
                 let bias = BlockBias::new(bias(filter), batch, block);
                 T::inverse_block(
@@ -65,8 +66,9 @@ impl<T: Real> Single<'_, T> {
             batch,
             x,
             coordinates,
-            |(block, filter), product, scratch| {
-                let mut sums = Scratch::<T>::zeroed(classes * entry);
+            classes * entry,
+            |(block, filter), product, scratch, sums| {
+                sums.fill(T::zero());
                 let bias = BlockBias::new(bias(filter), batch, block);
                 let readout_of_filter = LaneReadout {
                     weight: readout.weight[filter * batch.len * classes..].as_ptr(),
@@ -101,14 +103,16 @@ impl<T: Real> Single<'_, T> {
         );
     }
 
-    /// Transforms every block of inputs and calls `work((block, filter), product, scratch)` for its
-    /// outputs: the inverse transform of the product, on a block of scratch.
+    /// Transforms every block of inputs and calls `work((block, filter), product, scratch, numbers)` for
+    /// its outputs: the inverse transform of the product, on a block of scratch, with room for as many
+    /// numbers as the caller wants.
     fn for_each_output(
         &self,
         batch: &Batch,
         x: Input<'_, T>,
         coordinates: &[T],
-        work: impl Fn((usize, usize), Product<T>, *mut T) + Sync,
+        room: usize,
+        work: impl Fn((usize, usize), Product<T>, *mut T, &mut [T]) + Sync,
     ) {
         let multipliers = self.multipliers(coordinates);
         let filters = multipliers.len() / (2 * self.bins.len());
@@ -116,6 +120,7 @@ impl<T: Real> Single<'_, T> {
         batch.map_tasks(|blocks| {
             let mut local = Scratch::<T>::take(entries);
             let mut product = Scratch::<T>::take(entries);
+            let mut numbers = Scratch::<T>::take(room);
             for block in blocks {
                 let at = block * batch.block_stride();
                 let (spectrum, rows) = match x {
@@ -140,7 +145,8 @@ impl<T: Real> Single<'_, T> {
                 for filter in 0..filters {
                     let h = multipliers[filter * 2 * batch.slots..].as_ptr();
                     let product_of_filter = Product { spectrum, h };
-                    work((block, filter), product_of_filter, product.as_mut_ptr());
+                    let scratch = product.as_mut_ptr();
+                    work((block, filter), product_of_filter, scratch, &mut numbers);
                 }
             }
         });

@@ -53,7 +53,7 @@ impl<const N: usize> Backward<Flex, N> for Sample {
 struct Scalar;
 
 impl<const N: usize> Backward<Flex, N> for Scalar {
-    /// One gradient per parent.
+    /// One gradient per parent; parents at the end that are not tracked may have none.
     type State = Vec<FlexTensor>;
 
     fn backward(
@@ -171,14 +171,16 @@ fn record_kl<C: CheckpointStrategy, const N: usize>(
     q: &Gaussian,
     prior: FlexTensor,
     weight: f64,
+    of_prior: bool,
 ) -> FloatTensor<Autodiff<Flex, C>> {
-    let (value, kept) = kl_keeping(q, prior, weight);
+    let (value, kept) = kl_keeping(q, prior, weight, of_prior);
     match Scalar.prepare::<C>(guards).compute_bound().stateful() {
         OpsKind::Tracked(node) => {
             let mut gradients = vec![kept.mean];
             let low_rank = kept.low_rank.into_iter();
             gradients.extend(low_rank.flat_map(|(factor, scale)| [factor, scale]));
-            gradients.extend([kept.log_deviation, kept.prior_variance]);
+            gradients.push(kept.log_deviation);
+            gradients.extend(kept.prior_variance);
             node.finish(gradients, value)
         }
         OpsKind::UnTracked(node) => node.finish(value),
@@ -237,10 +239,11 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         let (factor, factor_guard) = factor.into_parts();
         let (scale, scale_guard) = scale.into_parts();
         let (log_deviation, guard) = log_deviation.into_parts();
+        let of_prior = prior_variance.is_tracked();
         let (prior, prior_guard) = prior_variance.into_parts();
         let q = Gaussian::new(mean, Some((factor, scale)), log_deviation, jitter);
         let guards = [mean_guard, factor_guard, scale_guard, guard, prior_guard];
-        record_kl::<C, 5>(guards, &q, prior, weight)
+        record_kl::<C, 5>(guards, &q, prior, weight, of_prior)
     }
 
     fn mean_field_kl(
@@ -251,9 +254,16 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
     ) -> FloatTensor<Self> {
         let (mean, mean_guard) = mean.into_parts();
         let (log_deviation, guard) = log_deviation.into_parts();
+        let of_prior = prior_variance.is_tracked();
         let (prior, prior_guard) = prior_variance.into_parts();
         let q = Gaussian::new(mean, None, log_deviation, 0.0);
-        record_kl::<C, 3>([mean_guard, guard, prior_guard], &q, prior, weight)
+        record_kl::<C, 3>(
+            [mean_guard, guard, prior_guard],
+            &q,
+            prior,
+            weight,
+            of_prior,
+        )
     }
 
     fn linear(

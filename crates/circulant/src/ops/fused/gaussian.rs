@@ -118,7 +118,8 @@ pub(super) struct KeptGradients {
     pub(super) mean: FlexTensor,
     pub(super) low_rank: Option<(FlexTensor, FlexTensor)>,
     pub(super) log_deviation: FlexTensor,
-    pub(super) prior_variance: FlexTensor,
+    /// Only if asked for: a fixed prior needs none.
+    pub(super) prior_variance: Option<FlexTensor>,
 }
 
 fn kl_typed<T: Native>(q: &Gaussian, prior: &FlexTensor, weight: f64) -> FlexTensor {
@@ -135,9 +136,10 @@ fn kl_keeping_typed<T: Native>(
     q: &Gaussian,
     prior: &FlexTensor,
     weight: f64,
+    of_prior: bool,
 ) -> (FlexTensor, KeptGradients) {
     let (mut mean, mut log_deviation) = (like::<T>(&q.mean), like::<T>(&q.log_deviation));
-    let mut prior_variance = like::<T>(prior);
+    let mut prior_variance = of_prior.then(|| like::<T>(prior));
     let mut low_rank = q
         .low_rank
         .as_ref()
@@ -151,7 +153,7 @@ fn kl_keeping_typed<T: Native>(
         factor,
         scale,
         log_deviation: log_deviation.0.as_mut(),
-        prior_variance: Some(prior_variance.0.as_mut()),
+        prior_variance: prior_variance.as_mut().map(|(buffer, _)| buffer.as_mut()),
     };
     let prior = numbers(prior, "the prior variance");
     let value = valid(q.view::<T>().kl_with_gradients(prior, weight, gradients));
@@ -159,7 +161,7 @@ fn kl_keeping_typed<T: Native>(
         mean: finish(mean),
         low_rank: low_rank.map(|(factor, scale)| (finish(factor), finish(scale))),
         log_deviation: finish(log_deviation),
-        prior_variance: finish(prior_variance),
+        prior_variance: prior_variance.map(finish),
     };
     (scalar::<T>(value), kept)
 }
@@ -168,7 +170,11 @@ pub(super) fn kl_keeping(
     q: &Gaussian,
     prior: FlexTensor,
     weight: f64,
+    of_prior: bool,
 ) -> (FlexTensor, KeptGradients) {
     let prior = prior.to_contiguous();
-    with_native!(q.mean.dtype(), kl_keeping_typed(q, &prior, weight))
+    with_native!(
+        q.mean.dtype(),
+        kl_keeping_typed(q, &prior, weight, of_prior)
+    )
 }
