@@ -7,4 +7,5 @@
 
 pub mod commands;
 pub mod data;
+pub mod experiments;
 pub mod report;

@@ -13,9 +13,12 @@ use clap::{Parser, Subcommand};
     name = "circulant",
     version,
     arg_required_else_help = true,
-    after_help = "Examples:\n  circulant params          parameter counts of all models, as a table\n  circulant params --json   the same, one JSON object per line\n  circulant data list       data sets that can be fetched or drawn"
+    after_help = "Examples:\n  circulant train --data mnist --out runs/first   train on MNIST\n  circulant params          parameter counts of all models, as a table\n  circulant data list       data sets that can be fetched or drawn\n\nExit codes: 0 done, 1 failed, 2 wrong usage."
 )]
 struct Cli {
+    /// The number of threads [default: one per core].
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     #[command(subcommand)]
     command: Command,
 }
@@ -24,12 +27,25 @@ struct Cli {
 enum Command {
     Data(commands::data::Data),
     Params(commands::params::Params),
+    Train(Box<commands::train::Train>),
 }
 
+/// The system's allocator gives large blocks back after every step and asks for them again at the next.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = Cli::parse();
+    if let Some(threads) = cli.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.into())
+            .build_global()
+            .expect("nothing has used the pool yet");
+    }
+    let result = match cli.command {
         Command::Data(command) => command.run(),
         Command::Params(command) => command.run(),
+        Command::Train(command) => command.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -23,7 +23,7 @@ use circulant::bayes::{
 };
 use circulant::functions::cross_entropy;
 use circulant::kernels::standard_normal;
-use circulant::models::{HiddenKind, MnistModel, MnistModelConfig};
+use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
 use circulant::optim::FusedAdam;
 use rayon::prelude::*;
 use safetensors::tensor::{Dtype, TensorView};
@@ -93,8 +93,8 @@ fn data(examples: usize, device: &Device) -> LabelledData<4> {
     LabelledData::new(inputs, [examples, 1, 28, 28], &labels, 10, device).expect("valid data")
 }
 
-fn network(kind: HiddenKind, device: &Device) -> Bayesian<MnistModel> {
-    let model = MnistModelConfig::new(kind).init(device);
+fn network(kind: HiddenKind, device: &Device) -> Bayesian<ImageClassifier> {
+    let model = ImageClassifierConfig::new(kind).init(device);
     let config: BayesianConfig = model.bayesian_config();
     config.init(model).expect("a valid choice")
 }

@@ -19,4 +19,21 @@ pub enum LayerError {
         /// What it should be a multiple of.
         unit: usize,
     },
+    /// A count that must be one at least.
+    #[error("{what}: expected one at least, got 0")]
+    Zero {
+        /// What is counted.
+        what: &'static str,
+    },
+    /// Circulant and dense layers have no channels of their own.
+    #[error(
+        "channels: this kind of layer keeps those of the image, {expected}, got {got}; \
+         leave them out, or take a BCCB or convolutional layer"
+    )]
+    Channels {
+        /// Those of the image.
+        expected: usize,
+        /// What was asked for.
+        got: usize,
+    },
 }

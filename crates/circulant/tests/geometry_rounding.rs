@@ -10,7 +10,7 @@ use circulant::functions;
 use circulant::geometry::{
     Activation, CertificateConfig, GeometryError, Lipschitz, NetworkBound, Target, UpperBound,
 };
-use circulant::models::{FeatureHeadConfig, HiddenKind, MnistModelConfig};
+use circulant::models::{FeatureHeadConfig, HiddenKind, ImageClassifierConfig};
 use circulant::nn::{
     Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, SpectralBccb2d, SpectralBccb2dConfig,
 };
@@ -182,7 +182,7 @@ fn rounding_errors_stay_within_their_bound() {
         HiddenKind::Convolution,
         HiddenKind::Dense,
     ] {
-        let model = MnistModelConfig::new(kind).with_seed(3).init(&device);
+        let model = ImageClassifierConfig::new(kind).with_seed(3).init(&device);
         let mut share = 0.0_f64;
         for x in batches(1, [0, 1, 28, 28], &device) {
             share = share.max(rounding_share(&model, x));
@@ -228,7 +228,7 @@ fn the_slack_of_the_mnist_models_is_small() {
         HiddenKind::SpatialCirculant,
         HiddenKind::Dense,
     ] {
-        let model = MnistModelConfig::new(kind).init(&device);
+        let model = ImageClassifierConfig::new(kind).init(&device);
         // As bright as an MNIST image: norm 9 or so.
         let x = random::<4>(8, [16, 1, 28, 28], &device).abs() * 0.56;
         let certificates = CertificateConfig::new()

@@ -14,7 +14,7 @@ use circulant::geometry::{
     prior_network_bound, prior_norm_bound,
 };
 use circulant::kernels::{HalfPlane, HalfSpectrum, NoiseKey};
-use circulant::models::{FeatureHead, FeatureHeadConfig, HiddenKind, MnistModelConfig};
+use circulant::models::{FeatureHead, FeatureHeadConfig, HiddenKind, ImageClassifierConfig};
 use circulant::nn::SpectralBccb2dConfig;
 use circulant::ops::Layout;
 use common::{host, numbers};
@@ -223,7 +223,7 @@ fn every_mnist_model_can_be_clipped() {
         HiddenKind::SpatialBccb,
         HiddenKind::Convolution,
     ] {
-        let mut model = MnistModelConfig::new(kind).init(&circulant::cpu());
+        let mut model = ImageClassifierConfig::new(kind).init(&circulant::cpu());
         model.clip_norm(0.5).expect("finite");
         let bound = model.network_bound().expect("bounded");
         for layer in bound.layers() {

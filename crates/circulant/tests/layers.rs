@@ -7,7 +7,7 @@ use burn::nn::LinearConfig;
 use burn::tensor::{Device, Gradients, Tensor};
 use circulant::kernels::Activation;
 use circulant::models::{
-    FeatureHeadConfig, HiddenKind, MnistModelConfig, Projection, ProjectionKind,
+    FeatureHeadConfig, HiddenKind, ImageClassifierConfig, Projection, ProjectionKind,
     VisionTransformerConfig,
 };
 use circulant::nn::{
@@ -284,7 +284,7 @@ fn every_parameter_of_every_model_is_trained() {
         HiddenKind::Dense,
     ];
     for kind in kinds {
-        let model = MnistModelConfig::new(kind).init(&device);
+        let model = ImageClassifierConfig::new(kind).init(&device);
         assert_all_trained(&model, model.forward(images.clone()), [3, 10]);
     }
     let features = random::<2>(2, [3, 64], &device);

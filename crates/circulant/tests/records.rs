@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use circulant::models::{HiddenKind, MnistModelConfig};
+use circulant::models::{HiddenKind, ImageClassifierConfig};
 use circulant::nn::{
     Bccb2dConfig, BiasKind, Circulant1dConfig, SpectralBccb2dConfig, SpectralCirculant1d,
     SpectralCirculant1dConfig,
@@ -182,7 +182,7 @@ fn saving_twice_replaces_and_a_bad_place_is_an_error() {
 fn models_keep_clear_names() {
     let (_directory, path) = directory();
     let device = Device::flex();
-    let config = MnistModelConfig::new(HiddenKind::SpectralCirculant);
+    let config = ImageClassifierConfig::new(HiddenKind::SpectralCirculant);
     let model = config.with_seed(1).init(&device);
     save(&model, &path).expect("saved");
     let header = String::from_utf8_lossy(&std::fs::read(&path).expect("readable")).into_owned();
@@ -194,7 +194,7 @@ fn models_keep_clear_names() {
     ] {
         assert!(header.contains(&format!("\"{name}\"")), "{name}");
     }
-    let mut loaded = MnistModelConfig::new(HiddenKind::SpectralCirculant)
+    let mut loaded = ImageClassifierConfig::new(HiddenKind::SpectralCirculant)
         .with_seed(2)
         .init(&device);
     load(&mut loaded, &path).expect("loaded");

@@ -12,7 +12,7 @@ use circulant::bayes::{
     PredictiveConfig, Prior, Site, Stop, Svi, SviConfig,
 };
 use circulant::functions::tanh;
-use circulant::models::{HiddenKind, MnistModel, MnistModelConfig};
+use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
 use circulant::nn::{SpectralCirculant1d, SpectralCirculant1dConfig};
 use circulant::record;
 
@@ -34,8 +34,10 @@ fn data(examples: usize) -> LabelledData<4> {
     LabelledData::new(inputs, [examples, 1, 28, 28], &labels, 10, &device()).expect("valid")
 }
 
-fn run(kind: HiddenKind, config: SviConfig, data: &LabelledData<4>) -> Svi<MnistModel> {
-    let model = MnistModelConfig::new(kind).with_seed(3).init(&device());
+fn run(kind: HiddenKind, config: SviConfig, data: &LabelledData<4>) -> Svi<ImageClassifier> {
+    let model = ImageClassifierConfig::new(kind)
+        .with_seed(3)
+        .init(&device());
     let network = model
         .bayesian_config()
         .with_seed(4)
@@ -49,7 +51,7 @@ fn config() -> SviConfig {
 }
 
 /// Trains on, and returns the data terms.
-fn go_on(svi: &mut Svi<MnistModel>, data: &LabelledData<4>) -> Vec<f64> {
+fn go_on(svi: &mut Svi<ImageClassifier>, data: &LabelledData<4>) -> Vec<f64> {
     let mut losses = Vec::new();
     svi.fit(data, None, |report| {
         assert_eq!(report.loss as f32, (report.data + report.kl) as f32);
@@ -121,13 +123,13 @@ fn all_six_models_learn() {
 fn members_share_the_input_transform_and_nothing_else() {
     let images = data(5).inputs();
     for kind in KINDS {
-        let members: Vec<MnistModel> = (0..3)
+        let members: Vec<ImageClassifier> = (0..3)
             .map(|seed| {
-                let config = MnistModelConfig::new(kind).with_seed(seed);
+                let config = ImageClassifierConfig::new(kind).with_seed(seed);
                 config.init(&circulant::cpu())
             })
             .collect();
-        let together = MnistModel::ensemble(members.clone())(images.clone());
+        let together = ImageClassifier::ensemble(members.clone())(images.clone());
         assert_eq!(together.dims(), [3, 5, 10]);
         for (index, member) in members.iter().enumerate() {
             let alone = member.forward(images.clone());
@@ -290,7 +292,7 @@ fn killing_during_a_save_leaves_a_whole_checkpoint() {
 #[test]
 fn divergence_names_the_parameter() {
     let data = data(40);
-    let model = MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&device());
+    let model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(&device());
     let network = model.bayesian_config().init(model).expect("valid");
     // Steps this large overflow within a few.
     let settings = config().with_learning_rate(1e30);
@@ -318,7 +320,7 @@ fn divergence_names_the_parameter() {
 #[test]
 fn a_poisoned_parameter_is_named_and_never_saved() {
     let data = data(40);
-    let mut model = MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&device());
+    let mut model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(&device());
     let bias = model.output.bias.take().expect("has one");
     model.output.bias = Some(bias.map(|bias| bias.mul_scalar(f32::NAN).detach().require_grad()));
     let network = model.bayesian_config().init(model).expect("valid");
@@ -412,7 +414,7 @@ fn a_network_of_ones_own() {
 
 #[test]
 fn wrong_choices_are_named() {
-    let model = || MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&device());
+    let model = || ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(&device());
     let error = |site: Site| {
         BayesianConfig::new()
             .with_site("hidden.coordinates", site)
@@ -420,7 +422,7 @@ fn wrong_choices_are_named() {
             .expect_err("wrong choice")
             .to_string()
     };
-    let site = || model().hidden_site().expect("spectral");
+    let site = || Site::default_spectral(&model().hidden.spectrum_layout().expect("spectral"));
     assert!(error(site().with_rank(0)).contains("1..=784, got 0"));
     assert!(error(site().with_rank(785)).contains("1..=784, got 785"));
     assert!(error(Site::mean_field(f64::NAN)).contains("NaN"));
@@ -445,7 +447,7 @@ fn wrong_choices_are_named() {
     assert!(settings(SviConfig::new().with_batch(0), 5).contains("batch"));
     assert!(settings(SviConfig::new().with_samples(0), 5).contains("samples"));
     assert!(settings(SviConfig::new().with_learning_rate(f64::NAN), 5).contains("learning rate"));
-    let plain = MnistModelConfig::new(HiddenKind::Dense).init(&circulant::cpu());
+    let plain = ImageClassifierConfig::new(HiddenKind::Dense).init(&circulant::cpu());
     let plain = BayesianConfig::new().init(plain).expect("valid");
     let error = Svi::new(plain, SviConfig::new(), 5)
         .map(|_| ())

@@ -2,14 +2,14 @@
 
 mod display;
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use self::display::{Display, size};
+use super::output::print;
+use super::reading::parse_size;
 use crate::data::fetch::{FetchOptions, fetch};
 use crate::data::known::{DRAWN, KNOWN};
 use crate::data::{
@@ -233,34 +233,5 @@ impl Info {
         let path: &Path = &self.path;
         let format = Format::of(path)?;
         Ok((format.read(path, &options)?, Some(format)))
-    }
-}
-
-/// `32x48` as `[32, 48]`.
-fn parse_size(text: &str) -> Result<[usize; 2], String> {
-    let side = |text: &str| text.parse().ok().filter(|side| (1..=4096).contains(side));
-    text.split_once('x')
-        .and_then(|(height, width)| Some([side(height)?, side(width)?]))
-        .ok_or_else(|| "expected HEIGHTxWIDTH with sides in 1..=4096, as 32x32".to_owned())
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // Whoever reads the output may stop early, as `head` does.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write to stdout"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_parsed() {
-        assert_eq!(parse_size("32x48"), Ok([32, 48]));
-        for wrong in ["32", "0x4", "x", "4x99999", "-1x2"] {
-            assert!(parse_size(wrong).is_err());
-        }
     }
 }

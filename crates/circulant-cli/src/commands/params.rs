@@ -1,13 +1,11 @@
 //! `circulant params`: how many numbers every model of the paper learns, counted from the models
 //! themselves.
 
-use std::io::{self, Write};
-
-use anyhow::Context;
 use circulant::models::{CountedModel, parameter_table};
 use clap::Args;
 use serde::Serialize;
 
+use super::output::print;
 use crate::report::number::grouped;
 
 /// Print the parameter counts of all models.
@@ -41,11 +39,7 @@ impl Params {
         } else {
             plain(&table)
         };
-        match io::stdout().lock().write_all(text.as_bytes()) {
-            // Whoever reads the output may stop early, as `head` does.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            result => result.context("cannot write to stdout"),
-        }
+        print(&text)
     }
 }
 

@@ -156,59 +156,20 @@ impl<M: Network> Svi<M> {
         path: impl AsRef<Path>,
         data_fingerprint: u64,
     ) -> Result<(), BayesError> {
-        let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(file_error(path))?;
-        let (_, header) =
-            SafeTensors::read_metadata(&bytes).map_err(|error| broken(path, error))?;
-        let tensors = SafeTensors::deserialize(&bytes).map_err(|error| broken(path, error))?;
-        let metadata = header.metadata().clone().unwrap_or_default();
-        let entry = |key: &str| {
-            let value = metadata.get(key);
-            value.ok_or_else(|| broken(path, format!("it has no entry {key:?}")))
-        };
-        let number = |key: &str| -> Result<u64, BayesError> {
-            entry(key)?
-                .parse()
-                .map_err(|error| broken(path, format!("{key}: {error}")))
-        };
+        let checkpoint = Checkpoint::read(path.as_ref())?;
         for (what, expected) in identity(self, data_fingerprint) {
             // Files from before there were projections have no such entry.
-            let found = match metadata.get(what) {
-                None if what == "projection" => "no",
-                _ => entry(what)?,
-            };
-            if found != expected {
-                return Err(BayesError::OtherRun {
-                    path: path.into(),
-                    what,
-                    expected,
-                    found: found.to_owned(),
-                });
+            if what == "projection" && !checkpoint.metadata.contains_key(what) && expected == "no" {
+                continue;
             }
+            checkpoint.check(what, expected)?;
         }
-        let views = tensors.tensors();
-        let sum = checksum(
-            views
-                .iter()
-                .map(|(name, view)| (name.as_str(), view.data())),
-        );
-        if sum != *entry("checksum")? {
-            return Err(broken(
-                path,
-                "its checksum is wrong, so the file is damaged",
-            ));
-        }
-        let (optimizer, parameters): (Vec<_>, Vec<_>) =
-            views.into_iter().partition(|(name, _)| name == OPTIMIZER);
-        let [(_, optimizer)] = &optimizer[..] else {
-            return Err(broken(path, "it has no optimiser state"));
-        };
-        let state = OptimizerRecord::from_bytes(Bytes::from_bytes_vec(optimizer.data().to_vec()))
-            .map_err(|error| broken(path, error))?;
-        let parameters =
-            safetensors::serialize(parameters, None).map_err(|error| broken(path, error))?;
+        let (parameters, optimizer) = checkpoint.parts()?;
+        let state = OptimizerRecord::from_bytes(Bytes::from_bytes_vec(optimizer))
+            .map_err(|error| checkpoint.broken(error))?;
         let mut network: Bayesian<M> = self.network().clone();
-        record::load_bytes(&mut network, parameters, path)?;
+        record::load_bytes(&mut network, parameters, checkpoint.path)?;
+        let number = |key| checkpoint.number(key);
         let watch = Watch {
             average: f64::from_bits(number("watch.average")?),
             best: f64::from_bits(number("watch.best")?),
@@ -218,5 +179,87 @@ impl<M: Network> Svi<M> {
         self.set_network(network.with_stable_ids());
         self.optimizer = self.optimizer.clone().load_record(state);
         Ok(())
+    }
+}
+
+impl<M: Network> Bayesian<M> {
+    /// The same model with the parameters of a checkpoint that [`Svi::save`] wrote, and the number of steps that it was
+    /// trained for: what predictions need. Neither data nor settings of the run have to be known.
+    pub fn load_checkpoint(mut self, path: impl AsRef<Path>) -> Result<(Self, u64), BayesError> {
+        let checkpoint = Checkpoint::read(path.as_ref())?;
+        checkpoint.check("format", FORMAT.to_owned())?;
+        checkpoint.check("model", self.identity())?;
+        let (parameters, _) = checkpoint.parts()?;
+        record::load_bytes(&mut self, parameters, checkpoint.path)?;
+        Ok((self, checkpoint.number("step")?))
+    }
+}
+
+/// A file that has been read, not yet believed.
+struct Checkpoint<'a> {
+    path: &'a Path,
+    bytes: Vec<u8>,
+    metadata: HashMap<String, String>,
+}
+
+impl<'a> Checkpoint<'a> {
+    fn read(path: &'a Path) -> Result<Self, BayesError> {
+        let bytes = std::fs::read(path).map_err(file_error(path))?;
+        let (_, header) =
+            SafeTensors::read_metadata(&bytes).map_err(|error| broken(path, error))?;
+        let metadata = header.metadata().clone().unwrap_or_default();
+        Ok(Self {
+            path,
+            bytes,
+            metadata,
+        })
+    }
+
+    fn broken(&self, message: impl ToString) -> BayesError {
+        broken(self.path, message)
+    }
+
+    fn entry(&self, key: &str) -> Result<&str, BayesError> {
+        let value = self.metadata.get(key).map(String::as_str);
+        value.ok_or_else(|| self.broken(format!("it has no entry {key:?}")))
+    }
+
+    fn number(&self, key: &str) -> Result<u64, BayesError> {
+        let number = self.entry(key)?.parse();
+        number.map_err(|error| self.broken(format!("{key}: {error}")))
+    }
+
+    /// Whether the entry `what` is as expected.
+    fn check(&self, what: &'static str, expected: String) -> Result<(), BayesError> {
+        let found = self.entry(what)?;
+        if found == expected {
+            return Ok(());
+        }
+        Err(BayesError::OtherRun {
+            path: self.path.into(),
+            what,
+            expected,
+            found: found.to_owned(),
+        })
+    }
+
+    /// The parameters as a safetensors file of their own, and the optimiser's state, if nothing is damaged.
+    fn parts(&self) -> Result<(Vec<u8>, Vec<u8>), BayesError> {
+        let tensors = SafeTensors::deserialize(&self.bytes).map_err(|error| self.broken(error))?;
+        let views = tensors.tensors();
+        let parts = views
+            .iter()
+            .map(|(name, view)| (name.as_str(), view.data()));
+        if checksum(parts) != self.entry("checksum")? {
+            return Err(self.broken("its checksum is wrong, so the file is damaged"));
+        }
+        let (optimizer, parameters): (Vec<_>, Vec<_>) =
+            views.into_iter().partition(|(name, _)| name == OPTIMIZER);
+        let [(_, optimizer)] = &optimizer[..] else {
+            return Err(self.broken("it has no optimiser state"));
+        };
+        let parameters =
+            safetensors::serialize(parameters, None).map_err(|error| self.broken(error))?;
+        Ok((parameters, optimizer.data().to_vec()))
     }
 }

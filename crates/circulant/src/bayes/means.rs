@@ -14,9 +14,9 @@ impl<M: Network> Bayesian<M> {
     /// ```
     /// use circulant::bayes::BayesianConfig;
     /// use circulant::geometry::NormControl;
-    /// use circulant::models::{HiddenKind, MnistModelConfig};
+    /// use circulant::models::{HiddenKind, ImageClassifierConfig};
     ///
-    /// let model = MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&circulant::cpu());
+    /// let model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(&circulant::cpu());
     /// let network = BayesianConfig::new().init(model)?;
     /// let network = network.map_mean(|mut mean| {
     ///     mean.clip_norm(1.0)?;

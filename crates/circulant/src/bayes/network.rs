@@ -27,15 +27,15 @@ impl<M: Module + ModuleDisplay> Network for M {}
 ///
 /// ```
 /// use circulant::bayes::{BayesianConfig, Noise, Purpose, Site};
-/// use circulant::models::{HiddenKind, MnistModelConfig};
+/// use circulant::models::{HiddenKind, ImageClassifierConfig};
 ///
-/// let model = MnistModelConfig::new(HiddenKind::Dense).init(&circulant::cpu());
+/// let model = ImageClassifierConfig::new(HiddenKind::Dense).init(&circulant::cpu());
 /// // Everything mean-field with a standard normal prior, except for the read-out's bias.
 /// let network = BayesianConfig::new().with_site("output.bias", Site::deterministic()).init(model)?;
 /// let one_draw = network.sample(Noise::new(7, Purpose::Prediction, 0, 0));
 /// # let _ = one_draw;
 /// // A parameter that does not exist is an error that names those that do.
-/// let model = MnistModelConfig::new(HiddenKind::Dense).init(&circulant::cpu());
+/// let model = ImageClassifierConfig::new(HiddenKind::Dense).init(&circulant::cpu());
 /// let error = BayesianConfig::new().with_site("outptu.bias", Site::default()).init(model).unwrap_err();
 /// assert!(error.to_string().contains("output.bias"));
 /// # Ok::<(), circulant::bayes::BayesError>(())

@@ -20,10 +20,10 @@ use super::{BayesError, Bayesian, Classifier, Network};
 /// ```
 /// use burn::tensor::Tensor;
 /// use circulant::bayes::{BayesianConfig, PredictiveConfig};
-/// use circulant::models::{HiddenKind, MnistModelConfig};
+/// use circulant::models::{HiddenKind, ImageClassifierConfig};
 ///
 /// let device = circulant::cpu();
-/// let model = MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&device);
+/// let model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(&device);
 /// let network = BayesianConfig::new().init(model)?;
 /// let images = Tensor::<4>::ones([3, 1, 28, 28], &device);
 /// let predictions = PredictiveConfig::new().with_samples(10).predict(&network, images)?;

@@ -108,12 +108,12 @@ impl Watch {
 ///
 /// ```
 /// use std::ops::ControlFlow;
-/// use circulant::bayes::{BayesianConfig, LabelledData, Svi, SviConfig};
-/// use circulant::models::{HiddenKind, MnistModelConfig};
+/// use circulant::bayes::{LabelledData, Svi, SviConfig};
+/// use circulant::models::{HiddenKind, ImageClassifierConfig};
 ///
 /// let device = circulant::cpu().autodiff();
-/// let model = MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&device);
-/// let config = BayesianConfig::new().with_site("hidden.coordinates", model.hidden_site().expect("spectral"));
+/// let model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(&device);
+/// let config = model.bayesian_config();
 /// let data = LabelledData::new(vec![0.5; 4 * 784], [4, 1, 28, 28], &[0, 1, 2, 3], 10, &device)?;
 /// let mut svi = Svi::new(config.init(model)?, SviConfig::new().with_steps(3), data.examples())?;
 /// svi.fit(&data, None, |report| {

@@ -48,10 +48,10 @@ pub enum Target<'a> {
 /// ```
 /// use burn::tensor::Tensor;
 /// use circulant::geometry::{CertificateConfig, Target};
-/// use circulant::models::{HiddenKind, MnistModelConfig};
+/// use circulant::models::{HiddenKind, ImageClassifierConfig};
 ///
 /// let device = circulant::cpu();
-/// let model = MnistModelConfig::new(HiddenKind::SpectralCirculant).init(&device);
+/// let model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(&device);
 /// let certificates = CertificateConfig::new().certify(&model, Tensor::ones([2, 1, 28, 28], &device), Target::Predicted)?;
 /// let first = &certificates.inputs[0];
 /// assert!(first.paper.get() <= first.sqrt_two.get());

@@ -22,9 +22,8 @@ use burn::nn::conv::Conv2d;
 use burn::tensor::Tensor;
 use circulant_kernels::{clip_norm_1d, clip_norm_2d};
 
-use super::models::MNIST;
 use super::{GeometryError, OperatorNorm, SameConvolution};
-use crate::models::{FeatureHead, FeatureLayer, HiddenLayer, MnistModel};
+use crate::models::{FeatureHead, FeatureLayer, HiddenLayer, ImageClassifier};
 use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host, with_values};
 use crate::ops::{Layout, Operator};
 
@@ -190,17 +189,20 @@ pub fn clip_convolution(
     )
 }
 
-/// Hidden layer and read-out, each to the limit.
-impl NormControl for MnistModel {
+/// Hidden layers and read-out, each to the limit.
+impl NormControl for ImageClassifier {
     fn clip_norm(&mut self, limit: f64) -> Result<(), GeometryError> {
-        match &mut self.hidden {
-            HiddenLayer::SpectralCirculant(layer) => layer.clip_norm(limit),
-            HiddenLayer::SpectralBccb(layer) => layer.clip_norm(limit),
-            HiddenLayer::SpatialCirculant(layer) => layer.clip_norm(limit),
-            HiddenLayer::SpatialBccb(layer) => layer.clip_norm(limit),
-            HiddenLayer::Convolution(layer) => clip_convolution(layer, MNIST, limit),
-            HiddenLayer::Dense(layer) => layer.clip_norm(limit),
-        }?;
+        let grid = self.grid();
+        for layer in self.body.iter_mut().chain([&mut self.hidden]) {
+            match layer {
+                HiddenLayer::SpectralCirculant(layer) => layer.clip_norm(limit),
+                HiddenLayer::SpectralBccb(layer) => layer.clip_norm(limit),
+                HiddenLayer::SpatialCirculant(layer) => layer.clip_norm(limit),
+                HiddenLayer::SpatialBccb(layer) => layer.clip_norm(limit),
+                HiddenLayer::Convolution(layer) => clip_convolution(layer, grid, limit),
+                HiddenLayer::Dense(layer) => layer.clip_norm(limit),
+            }?;
+        }
         self.output.clip_norm(limit)
     }
 }

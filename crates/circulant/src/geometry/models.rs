@@ -2,30 +2,28 @@
 
 use super::{Activation, GeometryError, Lipschitz, NetworkBound, SameConvolution};
 use crate::models::{
-    Attention, FeatureHead, FeatureLayer, HiddenLayer, MnistModel, VisionTransformer,
+    Attention, FeatureHead, FeatureLayer, HiddenLayer, ImageClassifier, VisionTransformer,
 };
 
-/// The sides of an MNIST image.
-pub(super) const MNIST: [usize; 2] = [28, 28];
-
-impl Lipschitz for MnistModel {
+impl Lipschitz for ImageClassifier {
     fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
-        let name = "hidden";
-        let hidden = match &self.hidden {
-            HiddenLayer::SpectralCirculant(layer) => NetworkBound::layer(name, layer),
-            HiddenLayer::SpectralBccb(layer) => NetworkBound::layer(name, layer),
-            HiddenLayer::SpatialCirculant(layer) => NetworkBound::layer(name, layer),
-            HiddenLayer::SpatialBccb(layer) => NetworkBound::layer(name, layer),
-            HiddenLayer::Convolution(layer) => {
-                NetworkBound::layer(name, &SameConvolution::new(layer, MNIST))
-            }
-            HiddenLayer::Dense(layer) => NetworkBound::layer(name, layer),
-        };
-        Ok(NetworkBound::sequence([
-            hidden?,
-            NetworkBound::activation(Activation::Tanh),
-            NetworkBound::layer("output", &self.output)?,
-        ]))
+        let mut parts = Vec::new();
+        for (name, layer) in self.hidden_layers() {
+            let name = name.as_str();
+            parts.push(match layer {
+                HiddenLayer::SpectralCirculant(layer) => NetworkBound::layer(name, layer),
+                HiddenLayer::SpectralBccb(layer) => NetworkBound::layer(name, layer),
+                HiddenLayer::SpatialCirculant(layer) => NetworkBound::layer(name, layer),
+                HiddenLayer::SpatialBccb(layer) => NetworkBound::layer(name, layer),
+                HiddenLayer::Convolution(layer) => {
+                    NetworkBound::layer(name, &SameConvolution::new(layer, self.grid()))
+                }
+                HiddenLayer::Dense(layer) => NetworkBound::layer(name, layer),
+            }?);
+            parts.push(NetworkBound::activation(Activation::Tanh));
+        }
+        parts.push(NetworkBound::layer("output", &self.output)?);
+        Ok(NetworkBound::sequence(parts))
     }
 }
 

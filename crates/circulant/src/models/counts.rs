@@ -5,7 +5,7 @@ use burn::store::ModuleSnapshot;
 use burn::tensor::Device;
 
 use super::{
-    FeatureHeadConfig, HiddenKind, MnistModelConfig, ProjectionKind, VisionTransformer,
+    FeatureHeadConfig, HiddenKind, ImageClassifierConfig, ProjectionKind, VisionTransformer,
     VisionTransformerConfig,
 };
 
@@ -77,7 +77,7 @@ pub fn parameter_table(device: &Device) -> Vec<CountedModel> {
         ("MNIST dense", HiddenKind::Dense),
     ];
     for (model, kind) in mnist {
-        let count = ParameterCount::of(&MnistModelConfig::new(kind).init(device));
+        let count = ParameterCount::of(&ImageClassifierConfig::new(kind).init(device));
         table.push(CountedModel {
             model: model.into(),
             count,
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn counts_agree_with_burn() {
-        let model = MnistModelConfig::new(HiddenKind::Dense).init(&Device::flex());
+        let model = ImageClassifierConfig::new(HiddenKind::Dense).init(&Device::flex());
         assert_eq!(ParameterCount::of(&model).total(), model.num_params());
     }
 }

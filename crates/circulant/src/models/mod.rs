@@ -2,7 +2,7 @@
 //!
 //! | model | module |
 //! | --- | --- |
-//! | MNIST: a hidden layer, tanh, a linear read-out | [`MnistModel`] |
+//! | images: hidden layers with tanh, a linear read-out (MNIST's as the default) | [`ImageClassifier`] |
 //! | heads on frozen features of 2048 numbers | [`FeatureHead`] |
 //! | vision transformer with dense or spectral projections | [`VisionTransformer`] |
 //!
@@ -11,12 +11,14 @@
 mod attention;
 mod counts;
 mod feature_head;
+mod hidden_layer;
+mod image_classifier;
 mod initial;
-mod mnist;
 mod vision_transformer;
 
 pub use attention::{Attention, Projection, ProjectionKind};
 pub use counts::{CountedModel, ParameterCount, parameter_table};
 pub use feature_head::{FeatureHead, FeatureHeadConfig, FeatureLayer};
-pub use mnist::{HiddenKind, HiddenLayer, MnistModel, MnistModelConfig};
+pub use hidden_layer::{HiddenKind, HiddenLayer};
+pub use image_classifier::{ImageClassifier, ImageClassifierConfig};
 pub use vision_transformer::{Block, VisionTransformer, VisionTransformerConfig};

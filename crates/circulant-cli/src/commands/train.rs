@@ -1,0 +1,289 @@
+//! `circulant train`: a model on one's own data.
+
+use std::path::PathBuf;
+
+use anyhow::{bail, ensure};
+use circulant::bayes::Stop;
+use clap::Args;
+use serde::Serialize;
+
+use super::output::print;
+use super::reading::Reading;
+use crate::data::{Normalisation, Split};
+use crate::experiments::config::{Inference, ModelKind, RunConfig};
+use crate::experiments::evaluation::{ClassMetrics, Sampling, class_metrics};
+use crate::experiments::folder::{DataFacts, RunFolder};
+use crate::experiments::interrupt::Interrupt;
+use crate::experiments::training::{Trained, train};
+use crate::experiments::{Held, source};
+
+/// Train a model on images or features.
+///
+/// Settings come from a TOML file (--config) and from flags; flags win. All of them, also those left out, are
+/// written into the run's folder as config.toml, beside the steps and checkpoints. Ctrl-C stops with a
+/// checkpoint; `circulant train --resume FOLDER` goes on as if nothing had happened.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  circulant train --data mnist --out runs/first
+  circulant train --data pictures/ --size 32x32 --model spectral-bccb --channels 4 --out runs/pictures
+  circulant train --data table.csv --label-name class --inference point --out runs/table
+  circulant train --config settings.toml --seed 7 --out runs/seven
+  circulant train --resume runs/first --steps 5000")]
+pub struct Train {
+    /// A TOML file with settings; `config.toml` of any run is an example.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Go on with the run in this folder. Only --steps may change.
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["config", "out", "data"])]
+    resume: Option<PathBuf>,
+    /// The folder for the run; must not hold one yet.
+    #[arg(long, value_name = "FOLDER", required_unless_present = "resume")]
+    out: Option<PathBuf>,
+    /// A data set by name (see `circulant data list`) or a path [default: mnist].
+    #[arg(long, value_name = "NAME|PATH")]
+    data: Option<String>,
+    #[command(flatten)]
+    reading: Reading,
+    /// Keep the last N examples out of training and evaluate on them.
+    #[arg(long, value_name = "N")]
+    validation: Option<usize>,
+    /// Scale inputs by mean and standard deviation of the training set, per channel.
+    #[arg(long)]
+    standardise: bool,
+    /// The hidden layers [default: spectral-circulant].
+    #[arg(long, value_enum)]
+    model: Option<ModelKind>,
+    /// Output channels of BCCB and convolutional layers.
+    #[arg(long, value_name = "N")]
+    channels: Option<usize>,
+    /// The number of hidden layers [default: 1].
+    #[arg(long, value_name = "N")]
+    depth: Option<usize>,
+    /// What the initial weights of hidden layers are multiplied by.
+    #[arg(long, value_name = "X")]
+    initial_scale: Option<f64>,
+    /// A distribution over parameters, or the most probable ones [default: bayesian].
+    #[arg(long, value_enum)]
+    inference: Option<Inference>,
+    /// The rank of the posterior of spectral coordinates [default: 8].
+    #[arg(long, value_name = "R")]
+    rank: Option<usize>,
+    /// The standard deviation that posteriors start with.
+    #[arg(long, value_name = "X")]
+    initial_deviation: Option<f64>,
+    /// How fast the spectral prior falls with frequency, or `learned` [default: 1].
+    #[arg(long, value_name = "ALPHA|learned")]
+    slope: Option<String>,
+    /// Gradient steps [default: 1000].
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+    /// Examples per step [default: 256].
+    #[arg(long, value_name = "N")]
+    batch: Option<usize>,
+    /// The learning rate of Adam [default: 0.01].
+    #[arg(long, value_name = "X")]
+    learning_rate: Option<f64>,
+    /// Posterior samples per step [default: 1].
+    #[arg(long, value_name = "N")]
+    samples: Option<usize>,
+    /// The weight of the KL term [default: 1].
+    #[arg(long, value_name = "X")]
+    kl_weight: Option<f64>,
+    /// Stop when the smoothed loss has not improved for N steps.
+    #[arg(long, value_name = "N")]
+    patience: Option<u64>,
+    /// Keep the operator norm of every layer at or below this.
+    #[arg(long, value_name = "X")]
+    norm_limit: Option<f64>,
+    /// Steps between checkpoints [default: 250].
+    #[arg(long, value_name = "N")]
+    checkpoint_every: Option<u64>,
+    /// Decides about everything random [default: 0].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Summary {
+    out: PathBuf,
+    model: &'static str,
+    weights: usize,
+    biases: usize,
+    steps: u64,
+    seconds: f64,
+    loss: Option<f64>,
+    stopped: &'static str,
+    validation: Option<ClassMetrics>,
+}
+
+impl Train {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let interrupt = Interrupt::listen()?;
+        let (folder, held) = match &self.resume {
+            Some(path) => self.reopen(path)?,
+            None => self.create()?,
+        };
+        let data = source::labelled(
+            &held.training,
+            &folder.config.data.normalisation,
+            folder.facts.data.classes,
+        )?;
+        let title = folder.config.model.kind.title();
+        let trained = train(&folder, &data, &interrupt, title)?;
+        if trained.stop == Stop::Asked {
+            bail!(
+                "stopped at step {} of {}, with a checkpoint; go on with `circulant train --resume {}`",
+                trained.steps,
+                folder.config.training.steps,
+                folder.path().display()
+            );
+        }
+        self.report(&folder, &held, trained)
+    }
+
+    fn report(&self, folder: &RunFolder, held: &Held, trained: Trained) -> anyhow::Result<()> {
+        let sampling = Sampling {
+            samples: 50,
+            seed: folder.config.training.seed,
+        };
+        let validation = match &held.validation {
+            None => None,
+            Some(set) => {
+                let normalisation = &folder.config.data.normalisation;
+                let predictions =
+                    sampling.predict(&trained.network, set, normalisation, "validation")?;
+                Some(class_metrics(&predictions, set)?.0)
+            }
+        };
+        let summary = Summary {
+            out: folder.path().to_owned(),
+            model: folder.config.model.kind.name(),
+            weights: folder.facts.weights,
+            biases: folder.facts.biases,
+            steps: trained.steps,
+            seconds: trained.seconds,
+            loss: trained.loss,
+            stopped: match trained.stop {
+                Stop::Converged => "converged",
+                _ => "finished",
+            },
+            validation,
+        };
+        folder.write_metrics(&summary)?;
+        if self.json {
+            return print(&format!("{}\n", serde_json::to_string(&summary)?));
+        }
+        let mut text = format!(
+            "{}: {} weights, {} biases, {} steps in {:.1} s\n",
+            folder.path().display(),
+            summary.weights,
+            summary.biases,
+            summary.steps,
+            summary.seconds
+        );
+        if let Some(metrics) = &summary.validation {
+            text.push_str(&format!(
+                "held out: {} inputs, accuracy {:.4}, NLL {:.4}, Brier {:.4}, ECE {:.4}\n",
+                metrics.inputs, metrics.accuracy, metrics.nll, metrics.brier, metrics.ece
+            ));
+        }
+        text.push_str(&format!(
+            "next: circulant evaluate {}\n",
+            folder.path().display()
+        ));
+        print(&text)
+    }
+
+    /// The settings of file and flags together.
+    fn settings(&self) -> anyhow::Result<RunConfig> {
+        let mut config = match &self.config {
+            Some(path) => RunConfig::read(path)?,
+            None => RunConfig::default(),
+        };
+        /// Flags that are given replace what the file says.
+        macro_rules! replace {
+            ($($flag:ident => $($place:ident).+),* $(,)?) => {
+                $(if let Some(value) = self.$flag.clone() {
+                    config.$($place).+ = value.into();
+                })*
+            };
+        }
+        replace!(
+            data => data.train,
+            validation => data.validation,
+            model => model.kind,
+            channels => model.channels,
+            depth => model.depth,
+            initial_scale => model.initial_scale,
+            inference => posterior.inference,
+            rank => posterior.rank,
+            initial_deviation => posterior.initial_deviation,
+            steps => training.steps,
+            batch => training.batch,
+            learning_rate => training.learning_rate,
+            samples => training.samples,
+            kl_weight => training.kl_weight,
+            patience => training.patience,
+            norm_limit => training.norm_limit,
+            checkpoint_every => training.checkpoint_every,
+            seed => training.seed,
+        );
+        self.reading.apply(&mut config.data);
+        match self.slope.as_deref() {
+            None => {}
+            Some("learned") => config.posterior.learn_slope = true,
+            Some(text) => match text.parse() {
+                Ok(slope) => {
+                    config.posterior.slope = slope;
+                    config.posterior.learn_slope = false;
+                }
+                Err(_) => bail!("--slope: expected a number or the word `learned`, got {text:?}"),
+            },
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    fn create(&self) -> anyhow::Result<(RunFolder, Held)> {
+        let out = self
+            .out
+            .as_ref()
+            .expect("required unless --resume is there");
+        let mut config = self.settings()?;
+        let set = source::images(&config.data.train, Split::Train, &config.data)?;
+        let held = Held::out_of(set, config.data.validation)?;
+        if self.standardise {
+            config.data.normalisation = Normalisation::standard_of(&held.training);
+        }
+        let facts = DataFacts::of(&held.training);
+        let folder = RunFolder::create(out, config, facts)?;
+        Ok((folder, held))
+    }
+
+    fn reopen(&self, path: &std::path::Path) -> anyhow::Result<(RunFolder, Held)> {
+        let mut folder = RunFolder::open(path)?;
+        let data = &folder.config.data;
+        let set = source::images(&data.train, Split::Train, data)?;
+        let held = Held::out_of(set, data.validation)?;
+        let (was, is) = (
+            &folder.facts.data.fingerprint,
+            held.training.fingerprint().to_string(),
+        );
+        ensure!(
+            *was == is,
+            "{}: the data have changed since this run began: expected the fingerprint {was}, found {is}; \
+             put the old data back, or begin a new run",
+            data.train
+        );
+        if let Some(steps) = self.steps {
+            ensure!(steps > 0, "--steps: expected 1 or more, got 0");
+            folder.set_steps(steps)?;
+        }
+        Ok((folder, held))
+    }
+}

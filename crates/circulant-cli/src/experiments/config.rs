@@ -1,0 +1,355 @@
+//! All settings of a run. A TOML file may have any part of them; the complete ones are echoed into the run's folder.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use circulant::models::HiddenKind;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::data::Normalisation;
+
+/// Everything that a run depends on, apart from the data themselves.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunConfig {
+    /// What to learn from.
+    pub data: DataConfig,
+    /// What learns.
+    pub model: ModelConfig,
+    /// What is inferred.
+    pub posterior: PosteriorConfig,
+    /// How.
+    pub training: TrainingConfig,
+}
+
+/// The training data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DataConfig {
+    /// A name of `circulant data list`, or a path.
+    pub train: String,
+    /// A file with the labels, for IDX and NPY.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<PathBuf>,
+    /// The array with the inputs, for NPZ and safetensors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_name: Option<String>,
+    /// The array with the labels, or the label column of a CSV file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_name: Option<String>,
+    /// Scales the images of a folder: `[height, width]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<[usize; 2]>,
+    /// Reads rows of numbers as images: `[channels, height, width]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<[usize; 3]>,
+    /// Takes only that many examples, the first ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<usize>,
+    /// Keeps that many examples, the last ones, out of training and evaluates on them at the end.
+    pub validation: usize,
+    /// How pixels become floats.
+    pub normalisation: Normalisation,
+}
+
+impl Default for DataConfig {
+    fn default() -> Self {
+        Self {
+            train: "mnist".to_owned(),
+            labels: None,
+            input_name: None,
+            label_name: None,
+            size: None,
+            image: None,
+            first: None,
+            validation: 0,
+            normalisation: Normalisation::Unit,
+        }
+    }
+}
+
+/// The six models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelKind {
+    /// Block-circulant in the spectrum: 2D.
+    SpectralBccb,
+    /// Circulant in the spectrum: 1D.
+    SpectralCirculant,
+    /// Block-circulant with a spatial filter.
+    Bccb,
+    /// Circulant with a spatial filter.
+    Circulant,
+    /// A convolution, 3 x 3.
+    Conv2d,
+    /// A dense matrix.
+    Dense,
+}
+
+impl ModelKind {
+    /// In the order of the paper's table.
+    pub const ALL: [Self; 6] = [
+        Self::SpectralBccb,
+        Self::SpectralCirculant,
+        Self::Bccb,
+        Self::Circulant,
+        Self::Conv2d,
+        Self::Dense,
+    ];
+
+    /// As in files and flags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SpectralBccb => "spectral-bccb",
+            Self::SpectralCirculant => "spectral-circulant",
+            Self::Bccb => "bccb",
+            Self::Circulant => "circulant",
+            Self::Conv2d => "conv2d",
+            Self::Dense => "dense",
+        }
+    }
+
+    /// As in tables.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::SpectralBccb => "spectral BCCB",
+            Self::SpectralCirculant => "spectral circulant",
+            Self::Bccb => "spatial BCCB",
+            Self::Circulant => "spatial circulant",
+            Self::Conv2d => "Conv2d",
+            Self::Dense => "dense",
+        }
+    }
+
+    /// As the library calls it.
+    pub fn hidden(self) -> HiddenKind {
+        match self {
+            Self::SpectralBccb => HiddenKind::SpectralBccb,
+            Self::SpectralCirculant => HiddenKind::SpectralCirculant,
+            Self::Bccb => HiddenKind::SpatialBccb,
+            Self::Circulant => HiddenKind::SpatialCirculant,
+            Self::Conv2d => HiddenKind::Convolution,
+            Self::Dense => HiddenKind::Dense,
+        }
+    }
+
+    /// Whether the hidden layers have a spectral prior.
+    pub fn is_spectral(self) -> bool {
+        matches!(self, Self::SpectralBccb | Self::SpectralCirculant)
+    }
+}
+
+/// The network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelConfig {
+    /// The hidden layers.
+    pub kind: ModelKind,
+    /// Output channels of a BCCB or convolutional layer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channels: Option<usize>,
+    /// The number of hidden layers.
+    pub depth: usize,
+    /// What the initial weights of the hidden layers are multiplied by.
+    pub initial_scale: f64,
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self {
+            kind: ModelKind::SpectralCirculant,
+            channels: None,
+            depth: 1,
+            initial_scale: 1.0,
+        }
+    }
+}
+
+/// What is inferred about the parameters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inference {
+    /// A distribution: low-rank for spectral coordinates, mean-field for everything else.
+    #[default]
+    Bayesian,
+    /// The most probable parameters under prior and data.
+    Point,
+}
+
+/// Posterior and prior.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PosteriorConfig {
+    /// A distribution or a point.
+    pub inference: Inference,
+    /// The rank of the posterior of spectral coordinates.
+    pub rank: usize,
+    /// The standard deviation that every posterior starts with.
+    pub initial_deviation: f64,
+    /// `sigma0` of the spectral prior.
+    pub prior_deviation: f64,
+    /// `alpha` of the spectral prior: how fast it falls with frequency.
+    pub slope: f64,
+    /// Learns the slope instead.
+    pub learn_slope: bool,
+}
+
+impl Default for PosteriorConfig {
+    fn default() -> Self {
+        Self {
+            inference: Inference::Bayesian,
+            rank: 8,
+            initial_deviation: 0.1,
+            prior_deviation: 1.0,
+            slope: 1.0,
+            learn_slope: false,
+        }
+    }
+}
+
+/// Stochastic variational inference with Adam.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrainingConfig {
+    /// Gradient steps.
+    pub steps: u64,
+    /// Examples per step.
+    pub batch: usize,
+    /// Of Adam.
+    pub learning_rate: f64,
+    /// Posterior samples per step.
+    pub samples: usize,
+    /// The weight of the KL term; 1 is the evidence bound.
+    pub kl_weight: f64,
+    /// Decides about everything random: initial parameters, batches, samples.
+    pub seed: u64,
+    /// Stops when the smoothed loss has not improved for that many steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience: Option<u64>,
+    /// Keeps the operator norm of every layer's mean at or below this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub norm_limit: Option<f64>,
+    /// Steps between two checkpoints.
+    pub checkpoint_every: u64,
+}
+
+impl Default for TrainingConfig {
+    fn default() -> Self {
+        Self {
+            steps: 1000,
+            batch: 256,
+            learning_rate: 1e-2,
+            samples: 1,
+            kl_weight: 1.0,
+            seed: 0,
+            patience: None,
+            norm_limit: None,
+            checkpoint_every: 250,
+        }
+    }
+}
+
+impl RunConfig {
+    /// Reads a TOML file; what it leaves out has its default.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the settings {}", path.display()))?;
+        toml::from_str(&text)
+            .with_context(|| format!("{} has settings that are not understood", path.display()))
+    }
+
+    /// All of it as TOML.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("settings are numbers, words and tables")
+    }
+
+    /// Settings that no run can have are named here, before any work.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let training = &self.training;
+        for (what, number) in [
+            ("training.steps", training.steps),
+            ("training.batch", training.batch as u64),
+            ("training.samples", training.samples as u64),
+            ("training.checkpoint_every", training.checkpoint_every),
+            ("posterior.rank", self.posterior.rank as u64),
+            ("model.depth", self.model.depth as u64),
+        ] {
+            ensure!(number > 0, "{what}: expected 1 or more, got 0");
+        }
+        let positive = [
+            ("training.learning_rate", Some(training.learning_rate)),
+            ("training.norm_limit", training.norm_limit),
+            (
+                "posterior.initial_deviation",
+                Some(self.posterior.initial_deviation),
+            ),
+            (
+                "posterior.prior_deviation",
+                Some(self.posterior.prior_deviation),
+            ),
+            ("model.initial_scale", Some(self.model.initial_scale)),
+        ];
+        for (what, number) in positive {
+            let number = number.unwrap_or(1.0);
+            ensure!(
+                number > 0.0 && number.is_finite(),
+                "{what}: expected a positive number, got {number}"
+            );
+        }
+        for (what, number) in [
+            ("training.kl_weight", training.kl_weight),
+            ("posterior.slope", self.posterior.slope),
+        ] {
+            ensure!(
+                number >= 0.0 && number.is_finite(),
+                "{what}: expected 0 or a positive number, got {number}"
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_survive_a_file() {
+        let mut config = RunConfig::default();
+        config.model.channels = Some(3);
+        config.training.norm_limit = Some(2.5);
+        config.data.normalisation = Normalisation::Standard {
+            mean: vec![0.5],
+            std: vec![0.25],
+        };
+        assert_eq!(
+            toml::from_str::<RunConfig>(&config.to_toml()).unwrap(),
+            config
+        );
+        let part: RunConfig = toml::from_str("[training]\nsteps = 7").unwrap();
+        assert_eq!(part.training.steps, 7);
+        assert_eq!(part.model, ModelConfig::default());
+    }
+
+    #[test]
+    fn wrong_settings_are_named() {
+        let error = toml::from_str::<RunConfig>("[training]\nstep = 7").unwrap_err();
+        assert!(error.to_string().contains("`step`"), "{error}");
+        for (text, name) in [
+            ("[training]\nsteps = 0", "training.steps"),
+            ("[training]\nlearning_rate = -1.0", "training.learning_rate"),
+            ("[training]\nkl_weight = nan", "training.kl_weight"),
+            (
+                "[posterior]\ninitial_deviation = inf",
+                "posterior.initial_deviation",
+            ),
+            ("[model]\ninitial_scale = 0.0", "model.initial_scale"),
+        ] {
+            let config: RunConfig = toml::from_str(text).unwrap();
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.starts_with(name), "{error}");
+        }
+        assert!(RunConfig::default().check().is_ok());
+    }
+}

@@ -1,0 +1,122 @@
+//! Predictions of a network, and what they are worth.
+
+use anyhow::Context;
+use circulant::bayes::{Bayesian, Predictions, PredictiveConfig};
+use circulant::metrics::{
+    OodReport, Probabilities, ReliabilityDiagram, classification_report,
+    expected_calibration_error, ood_report, reliability_diagram,
+};
+use circulant::models::ImageClassifier;
+use serde::Serialize;
+
+use super::progress::Progress;
+use super::source::tensor;
+use crate::data::{ImageSet, Normalisation};
+
+/// Bins of the paper's tables.
+const BINS: usize = 10;
+/// Bins of the second calibration error.
+const MORE_BINS: usize = 15;
+
+/// On data of the training distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClassMetrics {
+    /// The number of inputs.
+    pub inputs: u64,
+    /// The share that is right.
+    pub accuracy: f64,
+    /// Mean of `-log p` of the true class.
+    pub nll: f64,
+    /// The Brier score.
+    pub brier: f64,
+    /// Expected calibration error, 10 bins.
+    pub ece: f64,
+    /// Expected calibration error, 15 bins.
+    pub ece15: f64,
+    /// Maximum calibration error, 10 bins.
+    pub mce: f64,
+}
+
+/// How well other data are told apart, with the score `-H`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct OodMetrics {
+    /// The number of other inputs.
+    pub inputs: usize,
+    /// Area under the ROC curve.
+    pub auroc: f64,
+    /// Area under the precision-recall curve, the training distribution positive.
+    pub aupr: f64,
+    /// False positive rate at 95% true positives.
+    pub fpr95: f64,
+    /// Area under the ROC curve with the mutual information of class and parameters as the score.
+    pub auroc_mutual_information: f64,
+}
+
+/// How networks are sampled.
+#[derive(Debug, Clone, Copy)]
+pub struct Sampling {
+    /// Posterior samples.
+    pub samples: usize,
+    /// Their seed.
+    pub seed: u64,
+}
+
+impl Sampling {
+    /// Predicts a set. Long work shows its progress under a title.
+    pub fn predict(
+        &self,
+        network: &Bayesian<ImageClassifier>,
+        set: &ImageSet,
+        normalisation: &Normalisation,
+        title: &str,
+    ) -> anyhow::Result<Predictions> {
+        let config = PredictiveConfig::new()
+            .with_samples(self.samples)
+            .with_seed(self.seed);
+        let mut progress = Progress::quiet(title, set.len() as u64);
+        let images = tensor(set, normalisation)?;
+        let report = |done: usize, _| progress.at(done as u64, String::new);
+        let predictions = config.predict_with_progress(network, images, report)?;
+        progress.clear();
+        Ok(predictions)
+    }
+}
+
+/// The metrics of labelled data, and the reliability diagram behind them.
+pub fn class_metrics(
+    predictions: &Predictions,
+    set: &ImageSet,
+) -> anyhow::Result<(ClassMetrics, ReliabilityDiagram)> {
+    let labels = set.labels().required(set.source())?;
+    let probabilities = Probabilities::new(&predictions.probabilities, predictions.classes)?;
+    let report = classification_report(&probabilities, labels, BINS)
+        .with_context(|| format!("{} does not suit the model", set.source()))?;
+    let diagram = reliability_diagram(&probabilities, labels, BINS)?;
+    let metrics = ClassMetrics {
+        inputs: report.rows,
+        accuracy: report.accuracy,
+        nll: report.nll,
+        brier: report.brier,
+        ece: report.ece,
+        ece15: expected_calibration_error(&probabilities, labels, MORE_BINS)?,
+        mce: report.mce,
+    };
+    Ok((metrics, diagram))
+}
+
+/// How well the entropy, and the mutual information, tell `ood` from `id`.
+pub fn ood_metrics(id: &Predictions, ood: &Predictions) -> anyhow::Result<OodMetrics> {
+    let negative = |values: &[f32]| -> Vec<f32> { values.iter().map(|h| -h).collect() };
+    let entropy = |predictions: &Predictions| negative(&predictions.predictive_entropy);
+    let information = |predictions: &Predictions| -> Vec<f32> {
+        negative(&predictions.mutual_information().collect::<Vec<_>>())
+    };
+    let report: OodReport = ood_report(&entropy(id), &entropy(ood))?;
+    Ok(OodMetrics {
+        inputs: ood.predictive_entropy.len(),
+        auroc: report.auroc,
+        aupr: report.aupr,
+        fpr95: report.fpr95,
+        auroc_mutual_information: ood_report(&information(id), &information(ood))?.auroc,
+    })
+}

@@ -1,0 +1,282 @@
+//! The folder of a run. It describes itself: whoever has it can use the model, go on with it, or repeat it.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `config.toml` | all settings |
+//! | `run.json` | command, versions, commit, machine; shape, classes and fingerprint of the data; parameters |
+//! | `steps.jsonl` | loss, its parts and the seconds of training so far, one line per step |
+//! | `checkpoint.safetensors` | parameters, posterior and optimiser |
+//! | `metrics.json` | the last evaluation |
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use circulant::bayes::{Bayesian, StepReport, write_atomically};
+use circulant::models::{ImageClassifier, ParameterCount};
+use serde::{Deserialize, Serialize};
+
+use super::config::RunConfig;
+use super::facts::Facts;
+use super::model;
+use crate::data::ImageSet;
+
+/// The data that a run learned from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DataFacts {
+    /// Where they came from.
+    pub source: String,
+    /// `[n, channels, height, width]`, without what was held out.
+    pub shape: [usize; 4],
+    /// The number of classes.
+    pub classes: usize,
+    /// The names of the classes; empty when unknown.
+    pub class_names: Vec<String>,
+    /// The SHA-256 of shape, pixels and labels.
+    pub fingerprint: String,
+}
+
+impl DataFacts {
+    /// Of a set. Hashes all of it.
+    pub fn of(set: &ImageSet) -> Self {
+        Self {
+            source: set.source().to_owned(),
+            shape: set.shape(),
+            classes: set.labels().classes(),
+            class_names: set.labels().names.clone(),
+            fingerprint: set.fingerprint().to_string(),
+        }
+    }
+
+    /// `[channels, height, width]`.
+    pub fn image(&self) -> [usize; 3] {
+        let [_, channels, height, width] = self.shape;
+        [channels, height, width]
+    }
+}
+
+/// `run.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// Program and machine.
+    #[serde(flatten)]
+    pub facts: Facts,
+    /// The training data.
+    pub data: DataFacts,
+    /// Real numbers of the model, without those of the posterior's spread.
+    pub weights: usize,
+    /// Those of them that are biases.
+    pub biases: usize,
+}
+
+/// One line of `steps.jsonl`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StepLine {
+    /// From 0.
+    pub step: u64,
+    /// The negative evidence bound per example.
+    pub loss: f64,
+    /// Its data part.
+    pub data: f64,
+    /// Its KL part.
+    pub kl: f64,
+    /// Time spent in training up to here.
+    pub seconds: f64,
+}
+
+impl StepLine {
+    /// A step and when it was done.
+    pub fn new(report: &StepReport, seconds: f64) -> Self {
+        Self {
+            step: report.step,
+            loss: report.loss,
+            data: report.data,
+            kl: report.kl,
+            seconds,
+        }
+    }
+}
+
+/// A folder with a run in it.
+#[derive(Debug, Clone)]
+pub struct RunFolder {
+    path: PathBuf,
+    /// `config.toml`.
+    pub config: RunConfig,
+    /// `run.json`.
+    pub facts: RunFacts,
+}
+
+const CONFIG: &str = "config.toml";
+const FACTS: &str = "run.json";
+const STEPS: &str = "steps.jsonl";
+const CHECKPOINT: &str = "checkpoint.safetensors";
+const METRICS: &str = "metrics.json";
+
+impl RunFolder {
+    /// Makes the folder for a new run. A folder with anything in it is left alone.
+    pub fn create(path: &Path, config: RunConfig, data: DataFacts) -> anyhow::Result<Self> {
+        let network = model::network(&config, data.image(), data.classes)?;
+        let count = ParameterCount::of(&network.mean());
+        ensure!(
+            !path.join(CONFIG).exists(),
+            "{} already holds a run; go on with it by --resume, or choose another folder with --out",
+            path.display()
+        );
+        fs::create_dir_all(path)
+            .with_context(|| format!("cannot make the folder {}", path.display()))?;
+        let mut entries = fs::read_dir(path)
+            .with_context(|| format!("cannot look into the folder {}", path.display()))?;
+        ensure!(
+            entries.next().is_none(),
+            "{} is not empty, and no run is in it; choose another folder with --out",
+            path.display()
+        );
+        let facts = RunFacts {
+            facts: Facts::gather(),
+            data,
+            weights: count.weights,
+            biases: count.biases,
+        };
+        let folder = Self {
+            path: path.to_owned(),
+            config,
+            facts,
+        };
+        folder.write(FACTS, &pretty(&folder.facts)?)?;
+        // Last: with it the folder counts as a run.
+        folder.write(CONFIG, &folder.config.to_toml())?;
+        Ok(folder)
+    }
+
+    /// Reads the folder of an earlier run.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        ensure!(
+            path.join(CONFIG).is_file(),
+            "{} holds no run: expected a folder with the file {CONFIG}, as `circulant train` makes it",
+            path.display()
+        );
+        let config = RunConfig::read(&path.join(CONFIG))?;
+        let place = path.join(FACTS);
+        let text = fs::read_to_string(&place)
+            .with_context(|| format!("cannot read {}", place.display()))?;
+        let facts = serde_json::from_str(&text).with_context(|| {
+            format!(
+                "{} is damaged; train again with the settings of {CONFIG}",
+                place.display()
+            )
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            config,
+            facts,
+        })
+    }
+
+    /// Asks for another number of steps, in `config.toml` too.
+    pub fn set_steps(&mut self, steps: u64) -> anyhow::Result<()> {
+        self.config.training.steps = steps;
+        self.write(CONFIG, &self.config.to_toml())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The checkpoint, whether there is one yet or not.
+    pub fn checkpoint(&self) -> PathBuf {
+        self.path.join(CHECKPOINT)
+    }
+
+    /// The trained network, and the steps that it was trained for.
+    pub fn network(&self) -> anyhow::Result<(Bayesian<ImageClassifier>, u64)> {
+        let path = self.checkpoint();
+        if !path.exists() {
+            bail!(
+                "{} has no checkpoint yet; go on with `circulant train --resume {}`",
+                self.path.display(),
+                self.path.display()
+            );
+        }
+        let data = &self.facts.data;
+        let network = model::network(&self.config, data.image(), data.classes)?;
+        Ok(network.load_checkpoint(path)?)
+    }
+
+    /// All steps that were logged. A line that was being written when the process died is left out.
+    pub fn steps(&self) -> anyhow::Result<Vec<StepLine>> {
+        let path = self.path.join(STEPS);
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            text => text.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        let whole = text
+            .lines()
+            .map_while(|line| serde_json::from_str(line).ok());
+        Ok(whole.collect())
+    }
+
+    /// Opens the log at a step: later lines, of steps that no checkpoint has, are forgotten.
+    pub fn log_from(&self, step: u64) -> anyhow::Result<StepLog> {
+        let mut kept = self.steps()?;
+        kept.retain(|line| line.step < step);
+        let mut text = String::new();
+        for line in &kept {
+            text.push_str(&serde_json::to_string(line)?);
+            text.push('\n');
+        }
+        self.write(STEPS, &text)?;
+        let path = self.path.join(STEPS);
+        let file = OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .with_context(|| format!("cannot open {}", path.display()))?;
+        Ok(StepLog {
+            file,
+            seconds: kept.last().map_or(0.0, |line| line.seconds),
+        })
+    }
+
+    /// Writes `metrics.json`.
+    pub fn write_metrics(&self, metrics: &impl Serialize) -> anyhow::Result<()> {
+        self.write(METRICS, &pretty(metrics)?)
+    }
+
+    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        write(&self.path.join(name), text)
+    }
+}
+
+/// Replaces a file in one step; an error names it.
+pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    write_atomically(path, text.as_bytes()).with_context(|| {
+        format!(
+            "cannot write {}; is there space on the disk, and may you write there?",
+            path.display()
+        )
+    })
+}
+
+/// JSON for people.
+pub fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+/// The open end of `steps.jsonl`.
+#[derive(Debug)]
+pub struct StepLog {
+    file: File,
+    /// Of training before this process.
+    pub seconds: f64,
+}
+
+impl StepLog {
+    /// Adds a line, in one write, so that a process that dies leaves whole lines.
+    pub fn add(&mut self, line: &StepLine) -> anyhow::Result<()> {
+        let text = serde_json::to_string(line)? + "\n";
+        let result = self.file.write_all(text.as_bytes());
+        result.with_context(|| format!("cannot write to {STEPS}; is there space on the disk?"))
+    }
+}

@@ -1,0 +1,25 @@
+//! Training runs and the paper's experiments, on top of the library.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `config.rs` | all settings of a run, as a TOML file has them |
+//! | `model.rs` | from settings to a Bayesian network |
+//! | `source.rs` | images by name or path |
+//! | `folder.rs` | the folder of a run: settings, facts, steps, checkpoint |
+//! | `training.rs` | trains in a folder, or goes on |
+//! | `evaluation.rs` | predictions and their metrics |
+//! | `progress.rs`, `interrupt.rs` | bars or lines; Ctrl-C |
+//! | `facts.rs` | versions, commit, machine |
+//! | `mnist/` | the paper's first experiment and its report |
+
+pub mod config;
+pub mod evaluation;
+pub mod facts;
+pub mod folder;
+pub mod interrupt;
+pub mod model;
+pub mod progress;
+pub mod source;
+pub mod training;
+
+pub use source::Held;

@@ -1,0 +1,57 @@
+//! From settings to a Bayesian network.
+
+use anyhow::Context;
+use circulant::bayes::{Bayesian, BayesianConfig, Site, Slope};
+use circulant::models::{ImageClassifier, ImageClassifierConfig};
+
+use super::config::{Inference, RunConfig};
+
+/// Makes the network of a run for images `[channels, height, width]`, on the device that trains.
+pub fn network(
+    config: &RunConfig,
+    image: [usize; 3],
+    classes: usize,
+) -> anyhow::Result<Bayesian<ImageClassifier>> {
+    let device = circulant::cpu().autodiff();
+    let model = ImageClassifierConfig::new(config.model.kind.hidden())
+        .with_image(image)
+        .with_classes(classes)
+        .with_channels(config.model.channels)
+        .with_depth(config.model.depth)
+        .with_initial_scale(config.model.initial_scale)
+        .with_seed(config.training.seed)
+        .try_init(&device)
+        .context("such a model cannot be made")?;
+    Ok(bayesian(config, &model)?.init(model)?)
+}
+
+/// Posterior and prior of every parameter.
+fn bayesian(config: &RunConfig, model: &ImageClassifier) -> anyhow::Result<BayesianConfig> {
+    let posterior = &config.posterior;
+    let deviation = posterior.initial_deviation;
+    let mut sites = BayesianConfig::new()
+        .with_default(Site::default().with_initial_deviation(deviation))
+        .with_seed(config.training.seed);
+    for (name, layer) in model.hidden_layers() {
+        let Some(layout) = layer.spectrum_layout() else {
+            continue;
+        };
+        let site = if posterior.learn_slope {
+            Site::learned_slope(&layout, posterior.prior_deviation)?
+        } else {
+            let slope = Slope {
+                deviation: posterior.prior_deviation,
+                alpha: posterior.slope,
+            };
+            Site::spectral(&layout, &slope)?
+        };
+        let site = site
+            .with_rank(posterior.rank)
+            .with_initial_deviation(deviation);
+        sites = sites.with_site(format!("{name}.coordinates"), site);
+    }
+    Ok(match posterior.inference {
+        Inference::Bayesian => sites,
+        Inference::Point => sites.into_point_estimate(),
+    })
+}

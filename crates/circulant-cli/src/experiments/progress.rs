@@ -1,0 +1,82 @@
+//! Progress on stderr: a bar on a terminal, a line now and then otherwise.
+
+use std::io::{IsTerminal, stderr};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How far one piece of work is.
+pub struct Progress {
+    title: String,
+    total: u64,
+    bar: Option<ProgressBar>,
+    /// Whether there are lines instead of a bar.
+    lines: bool,
+    last_line: Instant,
+}
+
+/// Between two lines where there is no terminal.
+const LINES_EVERY: Duration = Duration::from_secs(10);
+
+impl Progress {
+    /// Work of `total` parts under a title.
+    pub fn new(title: impl Into<String>, total: u64) -> Self {
+        let title = title.into();
+        let bar = stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(total);
+            let template = "{prefix:<28} {wide_bar} {pos}/{len} {msg} {eta}";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            bar.set_prefix(title.clone());
+            bar
+        });
+        Self {
+            title,
+            total,
+            bar,
+            lines: true,
+            last_line: Instant::now(),
+        }
+    }
+
+    /// The same without lines where there is no terminal, for work of a few seconds.
+    pub fn quiet(title: impl Into<String>, total: u64) -> Self {
+        Self {
+            lines: false,
+            ..Self::new(title, total)
+        }
+    }
+
+    /// So many parts are done; `note` says more, such as the loss.
+    pub fn at(&mut self, done: u64, note: impl FnOnce() -> String) {
+        match &self.bar {
+            Some(bar) => {
+                // Writing to a terminal costs more than a small step.
+                if done == self.total || self.last_line.elapsed() > Duration::from_millis(50) {
+                    self.last_line = Instant::now();
+                    bar.set_message(note());
+                    bar.set_position(done);
+                }
+            }
+            None if self.lines && self.last_line.elapsed() > LINES_EVERY => {
+                self.last_line = Instant::now();
+                eprintln!("{}: {done}/{} {}", self.title, self.total, note());
+            }
+            None => {}
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Takes the bar away and leaves a line.
+    pub fn finish(self, text: impl AsRef<str>) {
+        self.clear();
+        eprintln!("{}: {}", self.title, text.as_ref());
+    }
+}

@@ -1,0 +1,136 @@
+//! Images by the name of a data set or from a path, as runs need them.
+
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use burn::tensor::{Tensor, TensorData};
+use circulant::bayes::LabelledData;
+
+use super::config::DataConfig;
+use crate::data::known::{DRAWN, names};
+use crate::data::{
+    Cache, DataSet, ImageSet, Labels, Normalisation, ReadOptions, Split, load_known, read,
+};
+
+/// Reads images: `place` is a name of `data list` or a path. Rows of numbers become images of the given shape, or of
+/// one row of pixels.
+pub fn images(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<ImageSet> {
+    let set = match options.first {
+        // Drawing all images to keep a few would take longer than everything else.
+        Some(count) if DRAWN.iter().any(|family| family.name() == place) => {
+            let family = DRAWN.iter().find(|family| family.name() == place);
+            let family = family.expect("just found");
+            ensure!(count > 0, "data.first: expected 1 or more, got 0");
+            // Training images and test images come from neighbouring seeds, as in `load_known`.
+            family.draw(count, u64::from(split == Split::Test))?
+        }
+        _ => whole(place, split, options)?,
+    };
+    Ok(match options.first {
+        Some(count) => {
+            ensure!(count > 0, "data.first: expected 1 or more, got 0");
+            set.first(count)
+        }
+        None => set,
+    })
+}
+
+fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<ImageSet> {
+    let path = Path::new(place);
+    if !path.exists() && names().any(|name| name == place) {
+        return Ok(load_known(place, split, 0, &Cache::from_environment()?)?);
+    }
+    let reading = ReadOptions {
+        split,
+        labels: options.labels.clone(),
+        input_name: options.input_name.clone(),
+        label_name: options.label_name.clone(),
+        size: options.size,
+    };
+    let set = read(path, &reading).with_context(|| {
+        let known = names().collect::<Vec<_>>().join(", ");
+        format!("{place} is neither a data set by name ({known}) nor a readable path")
+    })?;
+    Ok(match set {
+        DataSet::Images(set) => set,
+        DataSet::Features(set) => {
+            let row = [1, 1, set.shape()[1]];
+            set.into_images(options.image.unwrap_or(row))?
+        }
+    })
+}
+
+/// Training images, and those held out from the end.
+#[derive(Debug)]
+pub struct Held {
+    /// To learn from.
+    pub training: ImageSet,
+    /// To evaluate on, if any are held out.
+    pub validation: Option<ImageSet>,
+}
+
+impl Held {
+    /// Holds the last `count` images out.
+    pub fn out_of(set: ImageSet, count: usize) -> anyhow::Result<Self> {
+        if count == 0 {
+            return Ok(Self {
+                training: set,
+                validation: None,
+            });
+        }
+        ensure!(
+            count < set.len(),
+            "data.validation: expected fewer than the {} examples, got {count}",
+            set.len()
+        );
+        let (training, validation) = set.split_at(set.len() - count)?;
+        // Both parts know all classes, whichever of them they have.
+        let names = class_names(&set);
+        let named = |part: ImageSet| {
+            let labels = Labels {
+                values: part.labels().values.clone(),
+                names: names.clone(),
+            };
+            part.with_labels(labels)
+        };
+        Ok(Self {
+            training: named(training)?,
+            validation: Some(named(validation)?),
+        })
+    }
+}
+
+/// The names of the classes, or numbers where there are none.
+fn class_names(set: &ImageSet) -> Vec<String> {
+    let labels = set.labels();
+    if labels.names.is_empty() {
+        (0..labels.classes())
+            .map(|class| class.to_string())
+            .collect()
+    } else {
+        labels.names.clone()
+    }
+}
+
+/// Images with labels, for training.
+pub fn labelled(
+    set: &ImageSet,
+    normalisation: &Normalisation,
+    classes: usize,
+) -> anyhow::Result<LabelledData<4>> {
+    let examples = set.examples(normalisation)?;
+    let data = LabelledData::new(
+        examples.values,
+        examples.shape,
+        &examples.labels,
+        classes,
+        &circulant::cpu(),
+    );
+    data.with_context(|| format!("{} does not suit the model", set.source()))
+}
+
+/// Images alone.
+pub fn tensor(set: &ImageSet, normalisation: &Normalisation) -> anyhow::Result<Tensor<4>> {
+    let data = TensorData::new(set.values(normalisation)?, set.shape());
+    Ok(Tensor::from_data(data, &circulant::cpu()))
+}

@@ -1,0 +1,104 @@
+//! Trains the model of a folder, from the start or from its checkpoint.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use anyhow::Context;
+use circulant::bayes::{Bayesian, CheckpointPlan, KlWeight, LabelledData, Stop, Svi, SviConfig};
+use circulant::geometry::NormControl;
+use circulant::models::ImageClassifier;
+
+use super::config::RunConfig;
+use super::folder::{RunFolder, StepLine};
+use super::interrupt::Interrupt;
+use super::model;
+use super::progress::Progress;
+
+/// What training gave.
+pub struct Trained {
+    /// The network as it is now.
+    pub network: Bayesian<ImageClassifier>,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// Steps done, those of earlier processes included.
+    pub steps: u64,
+    /// Seconds of training, those of earlier processes included.
+    pub seconds: f64,
+    /// The loss of the last step of this process.
+    pub loss: Option<f64>,
+}
+
+/// Trains until all steps are done or the user asks to stop. If the folder has a checkpoint, it goes on from there.
+pub fn train(
+    folder: &RunFolder,
+    data: &LabelledData<4>,
+    interrupt: &Interrupt,
+    title: &str,
+) -> anyhow::Result<Trained> {
+    let config = &folder.config;
+    let mut svi = svi(folder, data.examples())?;
+    let checkpoint = folder.checkpoint();
+    if checkpoint.exists() {
+        svi.resume(&checkpoint, data.fingerprint())
+            .with_context(|| format!("cannot go on with {}", folder.path().display()))?;
+    }
+    let mut log = folder.log_from(svi.steps_done())?;
+    let mut progress = Progress::new(title, config.training.steps);
+    let (before, start) = (log.seconds, Instant::now());
+    let (mut failed, mut loss) = (None, None);
+    let plan = CheckpointPlan {
+        path: checkpoint,
+        every: config.training.checkpoint_every,
+    };
+    let stop = svi.fit(data, Some(&plan), |report| {
+        let line = StepLine::new(report, before + start.elapsed().as_secs_f64());
+        loss = Some(report.loss);
+        if let Err(error) = log.add(&line) {
+            failed = Some(error);
+            return ControlFlow::Break(());
+        }
+        progress.at(report.step + 1, || format!("loss {:.4}", report.loss));
+        if interrupt.is_asked() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    })?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let (steps, seconds) = (svi.steps_done(), before + start.elapsed().as_secs_f64());
+    let loss_text = loss.map_or(String::new(), |loss| format!(", loss {loss:.4}"));
+    progress.finish(format!("{steps} steps in {seconds:.1} s{loss_text}"));
+    Ok(Trained {
+        network: svi.into_network(),
+        stop,
+        steps,
+        seconds,
+        loss,
+    })
+}
+
+fn svi(folder: &RunFolder, examples: usize) -> anyhow::Result<Svi<ImageClassifier>> {
+    let (config, data) = (&folder.config, &folder.facts.data);
+    let network = model::network(config, data.image(), data.classes)?;
+    let svi = Svi::new(network, svi_config(config), examples)?;
+    let Some(limit) = config.training.norm_limit else {
+        return Ok(svi);
+    };
+    Ok(svi.with_projection(move |mut model: ImageClassifier| {
+        model.clip_norm(limit)?;
+        Ok(model)
+    })?)
+}
+
+fn svi_config(config: &RunConfig) -> SviConfig {
+    let training = &config.training;
+    SviConfig::new()
+        .with_steps(training.steps)
+        .with_batch(training.batch)
+        .with_learning_rate(training.learning_rate)
+        .with_samples(training.samples)
+        .with_kl_weight(KlWeight::Constant(training.kl_weight))
+        .with_seed(training.seed)
+        .with_patience(training.patience)
+}

@@ -1,0 +1,191 @@
+//! The hidden layers of an image classifier, all six kinds behind one interface: images to images of the
+//! same size.
+
+use burn::config::Config;
+use burn::module::{Module, Param};
+use burn::nn::Linear;
+use burn::nn::conv::Conv2d;
+use burn::tensor::{Device, Tensor};
+use circulant_kernels::Activation;
+
+use super::initial::{linear, same_convolution};
+use crate::LayerError;
+use crate::functions;
+use crate::nn::{
+    Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, CirculantLayer, SpectralBccb2d,
+    SpectralBccb2dConfig, SpectralCirculant1d, SpectralCirculant1dConfig, to_host, with_values,
+};
+use crate::ops::Layout;
+
+/// Which hidden layers a model has.
+#[derive(Config, Debug, Copy, PartialEq, Eq)]
+pub enum HiddenKind {
+    /// [`SpectralCirculant1d`].
+    SpectralCirculant,
+    /// [`SpectralBccb2d`].
+    SpectralBccb,
+    /// [`Circulant1d`].
+    SpatialCirculant,
+    /// [`Bccb2d`].
+    SpatialBccb,
+    /// `Conv2d`.
+    Convolution,
+    /// `Linear`.
+    Dense,
+}
+
+impl HiddenKind {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::SpectralBccb,
+        Self::SpectralCirculant,
+        Self::SpatialBccb,
+        Self::SpatialCirculant,
+        Self::Convolution,
+        Self::Dense,
+    ];
+
+    /// Output channels of a layer unless asked otherwise: the paper's convolution has 8, everything else one. Circulant
+    /// and dense layers see no channels: their output has as many as their input.
+    pub fn default_channels(self, channels_in: usize) -> usize {
+        match self {
+            Self::Convolution => 8,
+            Self::SpectralBccb | Self::SpatialBccb => 1,
+            _ => channels_in,
+        }
+    }
+
+    /// Whether the number of output channels can be chosen.
+    pub fn has_channels(self) -> bool {
+        matches!(
+            self,
+            Self::SpectralBccb | Self::SpatialBccb | Self::Convolution
+        )
+    }
+}
+
+/// A hidden layer.
+#[derive(Module, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there are few per model, and a Box is no Burn module"
+)]
+pub enum HiddenLayer {
+    /// Circulant in the spectrum.
+    SpectralCirculant(SpectralCirculant1d),
+    /// BCCB in the spectrum.
+    SpectralBccb(SpectralBccb2d),
+    /// Circulant with a spatial filter.
+    SpatialCirculant(Circulant1d),
+    /// BCCB with a spatial filter.
+    SpatialBccb(Bccb2d),
+    /// An ordinary convolution, 3 x 3.
+    Convolution(Conv2d),
+    /// A dense matrix.
+    Dense(Linear),
+}
+
+/// What [`HiddenLayer::new`] makes.
+pub(super) struct HiddenShape {
+    pub(super) kind: HiddenKind,
+    /// `[in, out]`.
+    pub(super) channels: [usize; 2],
+    /// `[height, width]`.
+    pub(super) grid: [usize; 2],
+}
+
+impl HiddenLayer {
+    pub(super) fn new(shape: &HiddenShape, seed: u64, device: &Device) -> Result<Self, LayerError> {
+        let &HiddenShape {
+            kind,
+            channels,
+            grid,
+        } = shape;
+        let pixels = channels[0] * grid[0] * grid[1];
+        Ok(match kind {
+            HiddenKind::SpectralCirculant => {
+                let config = SpectralCirculant1dConfig::new(pixels).with_seed(seed);
+                Self::SpectralCirculant(config.try_init(device)?)
+            }
+            HiddenKind::SpectralBccb => {
+                let config = SpectralBccb2dConfig::new(channels, grid).with_seed(seed);
+                Self::SpectralBccb(config.try_init(device)?)
+            }
+            HiddenKind::SpatialCirculant => {
+                let config = Circulant1dConfig::new(pixels).with_seed(seed);
+                Self::SpatialCirculant(config.try_init(device)?)
+            }
+            HiddenKind::SpatialBccb => {
+                let config = Bccb2dConfig::new(channels, grid).with_seed(seed);
+                Self::SpatialBccb(config.try_init(device)?)
+            }
+            HiddenKind::Convolution => {
+                Self::Convolution(same_convolution(channels, 3, seed, device))
+            }
+            HiddenKind::Dense => Self::Dense(linear(pixels, pixels, seed, device)),
+        })
+    }
+
+    /// Multiplies the weights, not the bias.
+    pub(super) fn scale(&mut self, factor: f64) {
+        fn scale<const D: usize>(parameter: &mut Param<Tensor<D>>, factor: f64) {
+            let numbers = to_host(parameter.val()).into_iter();
+            *parameter = with_values(parameter, numbers.map(|x| x * factor).collect());
+        }
+        match self {
+            Self::SpectralCirculant(layer) => scale(&mut layer.coordinates, factor),
+            Self::SpectralBccb(layer) => scale(&mut layer.coordinates, factor),
+            Self::SpatialCirculant(layer) => scale(&mut layer.filter, factor),
+            Self::SpatialBccb(layer) => scale(&mut layer.filter, factor),
+            Self::Convolution(layer) => scale(&mut layer.weight, factor),
+            Self::Dense(layer) => scale(&mut layer.weight, factor),
+        }
+    }
+
+    /// `tanh(layer(images))`.
+    ///
+    /// # Shapes
+    ///
+    /// - images: `[batch, channels, height, width]`
+    /// - output: the same grid, perhaps with other channels
+    pub fn forward_tanh(&self, images: Tensor<4>) -> Tensor<4> {
+        let dims = images.dims();
+        let rows = || images.clone().flatten::<2>(1, 3);
+        match self {
+            Self::SpectralCirculant(layer) => layer.forward_tanh(rows()).reshape(dims),
+            Self::SpatialCirculant(layer) => layer.forward_tanh(rows()).reshape(dims),
+            Self::SpectralBccb(layer) => layer.forward_tanh(images),
+            Self::SpatialBccb(layer) => layer.forward_tanh(images),
+            Self::Convolution(layer) => functions::conv2d(layer, images, Activation::Tanh),
+            Self::Dense(layer) => functions::linear(layer, rows(), Activation::Tanh).reshape(dims),
+        }
+    }
+
+    /// `tanh(layer(images)) W + c`: one pass where the layer is circulant.
+    pub(super) fn forward_readout(&self, images: Tensor<4>, output: &Linear) -> Tensor<2> {
+        let rows = |images: Tensor<4>| images.flatten::<2>(1, 3);
+        match self {
+            Self::SpectralCirculant(layer) => {
+                layer.forward_readout(rows(images), output, Activation::Tanh)
+            }
+            Self::SpatialCirculant(layer) => {
+                layer.forward_readout(rows(images), output, Activation::Tanh)
+            }
+            Self::SpectralBccb(layer) => layer.forward_readout(images, output, Activation::Tanh),
+            Self::SpatialBccb(layer) => layer.forward_readout(images, output, Activation::Tanh),
+            Self::Convolution(_) | Self::Dense(_) => {
+                let features = rows(self.forward_tanh(images));
+                functions::linear(output, features, Activation::Identity)
+            }
+        }
+    }
+
+    /// Where the layer's coordinates lie in the spectrum, if its parameters are coordinates.
+    pub fn spectrum_layout(&self) -> Option<Layout> {
+        match self {
+            Self::SpectralCirculant(layer) => Some(layer.spectrum_layout()),
+            Self::SpectralBccb(layer) => Some(layer.spectrum_layout()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Image classifiers: one or more hidden layers with tanh, and a linear read-out. The defaults are the MNIST models
+//! of the paper.
+//!
+//! | hidden layer | read-out | parameters for 28 x 28 and 10 classes |
+//! | --- | --- | --- |
+//! | spectral or spatial circulant, 784 to 784 | 784 to 10 | 8,635 |
+//! | spectral or spatial BCCB, 1 to 1 channel | 784 to 10 | 8,635 |
+//! | convolution 1 to 8, 3 x 3, same size | 6272 to 10 | 62,810 |
+//! | dense 784 to 784 | 784 to 10 | 623,290 |
+//!
+//! Circulant and dense layers see an image as one row of `channels * height * width` numbers.
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::nn::Linear;
+use burn::tensor::{Device, Tensor};
+use circulant_kernels::Activation;
+
+use super::hidden_layer::{HiddenKind, HiddenLayer, HiddenShape};
+use super::initial::{Seeds, linear};
+use crate::LayerError;
+use crate::bayes::{BayesianConfig, Classifier, Ensemble, Site};
+use crate::nn::CirculantLayer;
+
+/// Configuration of an [`ImageClassifier`].
+///
+/// ```
+/// use circulant::models::{HiddenKind, ImageClassifierConfig, ParameterCount};
+///
+/// let device = circulant::cpu();
+/// let mnist = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(&device);
+/// assert_eq!(ParameterCount::of(&mnist).total(), 8_635);
+/// // Two BCCB layers of three channels on colour images.
+/// let deep = ImageClassifierConfig::new(HiddenKind::SpectralBccb)
+///     .with_image([3, 32, 32])
+///     .with_channels(Some(3))
+///     .with_depth(2)
+///     .init(&device);
+/// assert_eq!(ParameterCount::of(&deep).weights, (9 + 9 + 30) * 1024);
+/// ```
+#[derive(Config, Debug)]
+pub struct ImageClassifierConfig {
+    /// The kind of all hidden layers.
+    pub hidden: HiddenKind,
+    /// `[channels, height, width]`.
+    #[config(default = "[1, 28, 28]")]
+    pub image: [usize; 3],
+    /// The number of classes.
+    #[config(default = 10)]
+    pub classes: usize,
+    /// Output channels of every hidden layer, for the kinds that have them;
+    /// [`HiddenKind::default_channels`] unless given.
+    pub channels: Option<usize>,
+    /// The number of hidden layers.
+    #[config(default = 1)]
+    pub depth: usize,
+    /// What the initial weights of the hidden layers are multiplied by.
+    #[config(default = 1.0)]
+    pub initial_scale: f64,
+    /// The seed of all initial parameters.
+    #[config(default = 0)]
+    pub seed: u64,
+}
+
+/// Hidden layers, each with tanh, and a linear read-out. Made by [`ImageClassifierConfig`].
+#[derive(Module, Debug)]
+pub struct ImageClassifier {
+    /// All hidden layers but the last.
+    pub body: Vec<HiddenLayer>,
+    /// The last hidden layer.
+    pub hidden: HiddenLayer,
+    /// The read-out.
+    pub output: Linear,
+    #[module(skip)]
+    grid: [usize; 2],
+}
+
+impl ImageClassifierConfig {
+    /// Makes the model.
+    ///
+    /// # Panics
+    ///
+    /// Panics on sizes that [`Self::try_init`] refuses.
+    pub fn init(&self, device: &Device) -> ImageClassifier {
+        self.try_init(device)
+            .unwrap_or_else(|error| panic!("ImageClassifier: {error}"))
+    }
+
+    /// Makes the model, or says which size is wrong.
+    pub fn try_init(&self, device: &Device) -> Result<ImageClassifier, LayerError> {
+        let [channels_in, height, width] = self.image;
+        let channels = self.channels()?;
+        for (what, size) in [
+            ("the channels of an image", channels_in),
+            ("the height of an image", height),
+            ("the width of an image", width),
+            ("the classes", self.classes),
+            ("the channels of a hidden layer", channels),
+            ("the hidden layers", self.depth),
+        ] {
+            if size == 0 {
+                return Err(LayerError::Zero { what });
+            }
+        }
+        let mut seeds = Seeds::new(self.seed);
+        let grid = [height, width];
+        let mut layer = |channels_in: usize| -> Result<HiddenLayer, LayerError> {
+            let shape = HiddenShape {
+                kind: self.hidden,
+                channels: [channels_in, channels],
+                grid,
+            };
+            let mut layer = HiddenLayer::new(&shape, seeds.next(), device)?;
+            if self.initial_scale != 1.0 {
+                layer.scale(self.initial_scale);
+            }
+            Ok(layer)
+        };
+        let hidden = layer(if self.depth == 1 {
+            channels_in
+        } else {
+            channels
+        })?;
+        let body = (1..self.depth)
+            .map(|position| layer(if position == 1 { channels_in } else { channels }))
+            .collect::<Result<_, _>>()?;
+        Ok(ImageClassifier {
+            body,
+            hidden,
+            output: linear(
+                channels * height * width,
+                self.classes,
+                seeds.next(),
+                device,
+            ),
+            grid,
+        })
+    }
+
+    /// Output channels of the hidden layers.
+    fn channels(&self) -> Result<usize, LayerError> {
+        let default = self.hidden.default_channels(self.image[0]);
+        match self.channels {
+            Some(channels) if !self.hidden.has_channels() && channels != default => {
+                Err(LayerError::Channels {
+                    expected: default,
+                    got: channels,
+                })
+            }
+            channels => Ok(channels.unwrap_or(default)),
+        }
+    }
+}
+
+impl ImageClassifier {
+    /// The logits of a batch of images.
+    ///
+    /// # Shapes
+    ///
+    /// - images: `[batch, channels, height, width]`
+    /// - output: `[batch, classes]`
+    pub fn forward(&self, images: Tensor<4>) -> Tensor<2> {
+        let layers = self.body.iter();
+        let images = layers.fold(images, |images, layer| layer.forward_tanh(images));
+        self.hidden.forward_readout(images, &self.output)
+    }
+
+    /// The hidden layers in the order in which they are applied, with the names of their fields.
+    pub fn hidden_layers(&self) -> impl Iterator<Item = (String, &HiddenLayer)> {
+        let body = self.body.iter().enumerate();
+        body.map(|(index, layer)| (format!("body.{index}"), layer))
+            .chain([("hidden".to_owned(), &self.hidden)])
+    }
+
+    /// `[height, width]` of the images.
+    pub fn grid(&self) -> [usize; 2] {
+        self.grid
+    }
+
+    /// The Bayesian model of the paper: a low-rank posterior with the spectral prior where a hidden layer is spectral,
+    /// mean-field with a standard normal prior everywhere else.
+    pub fn bayesian_config(&self) -> BayesianConfig {
+        let layers = self.hidden_layers();
+        let spectral = layers.filter_map(|(name, layer)| Some((name, layer.spectrum_layout()?)));
+        spectral.fold(BayesianConfig::new(), |config, (name, layout)| {
+            config.with_site(
+                format!("{name}.coordinates"),
+                Site::default_spectral(&layout),
+            )
+        })
+    }
+}
+
+impl Classifier<4> for ImageClassifier {
+    fn logits(&self, images: Tensor<4>) -> Tensor<2> {
+        self.forward(images)
+    }
+
+    fn ensemble(members: Vec<Self>) -> Ensemble<4> {
+        /// The hidden layers, if there is one per member and all of them are of this kind.
+        macro_rules! layers {
+            ($kind:ident) => {
+                members
+                    .iter()
+                    .map(|member| match &member.hidden {
+                        HiddenLayer::$kind(layer) if member.body.is_empty() => Some(layer),
+                        _ => None,
+                    })
+                    .collect::<Option<Vec<_>>>()
+            };
+        }
+        let outputs: Vec<_> = members.iter().map(|member| &member.output).collect();
+        let rows = |images: Tensor<4>| images.flatten::<2>(1, 3);
+        if let Some(layers) = layers!(SpectralCirculant) {
+            let logits = CirculantLayer::readout_of_members(&layers, &outputs, Activation::Tanh);
+            Box::new(move |images| logits(rows(images)))
+        } else if let Some(layers) = layers!(SpatialCirculant) {
+            let logits = CirculantLayer::readout_of_members(&layers, &outputs, Activation::Tanh);
+            Box::new(move |images| logits(rows(images)))
+        } else if let Some(layers) = layers!(SpectralBccb) {
+            CirculantLayer::readout_of_members(&layers, &outputs, Activation::Tanh)
+        } else if let Some(layers) = layers!(SpatialBccb) {
+            CirculantLayer::readout_of_members(&layers, &outputs, Activation::Tanh)
+        } else {
+            Box::new(move |images: Tensor<4>| {
+                let logits = members.iter().map(|member| member.forward(images.clone()));
+                Tensor::stack(logits.collect(), 0)
+            })
+        }
+    }
+}
