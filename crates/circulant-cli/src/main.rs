@@ -26,6 +26,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Data(commands::data::Data),
+    Evaluate(commands::evaluate::Evaluate),
     Params(commands::params::Params),
     Train(Box<commands::train::Train>),
 }
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     }
     let result = match cli.command {
         Command::Data(command) => command.run(),
+        Command::Evaluate(command) => command.run(),
         Command::Params(command) => command.run(),
         Command::Train(command) => command.run(),
     };

@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 pub mod data;
+pub mod evaluate;
 mod output;
 pub mod params;
 mod reading;

@@ -14,7 +14,7 @@ use super::source::tensor;
 use crate::data::{ImageSet, Normalisation};
 
 /// Bins of the paper's tables.
-const BINS: usize = 10;
+pub const BINS: usize = 10;
 /// Bins of the second calibration error.
 const MORE_BINS: usize = 15;
 

@@ -51,8 +51,10 @@ impl Facts {
             commit: self.commit.clone(),
             machine: format!("{}, {} threads", self.machine, self.threads),
             date: self.date.clone(),
-            duration: humantime::format_duration(Duration::from_secs(duration.as_secs()))
-                .to_string(),
+            duration: match duration.as_secs() {
+                0 => String::new(),
+                seconds => humantime::format_duration(Duration::from_secs(seconds)).to_string(),
+            },
             config,
         }
     }

@@ -1,0 +1,306 @@
+//! `circulant evaluate`: how right a model is, how well it knows that, and whether it notices strange inputs.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use circulant::bayes::{Bayesian, Predictions};
+use circulant::metrics::{
+    Bootstrap, ClassificationIntervals, OodIntervals, Probabilities, entropy_density,
+};
+use circulant::models::ImageClassifier;
+use clap::Args;
+use serde::Serialize;
+
+use super::output::print;
+use super::reading::Reading;
+use crate::data::{ImageSet, Split};
+use crate::experiments::evaluation::{
+    BINS, ClassMetrics, OodMetrics, Sampling, class_metrics, ood_metrics,
+};
+use crate::experiments::facts::Facts;
+use crate::experiments::folder::RunFolder;
+use crate::experiments::{Held, source};
+use crate::report::figure::{Densities, Density, ENTROPY_ZOOM, Reliability};
+use crate::report::{Document, Figure, Section};
+
+/// Evaluate a trained model.
+///
+/// Accuracy, NLL, Brier score and calibration on labelled data, and how well the predictive entropy tells other
+/// data apart (AUROC, FPR at 95 % true positives). Without --data the test part of the training data is
+/// used.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  circulant evaluate runs/first --ood fashion-mnist
+  circulant evaluate runs/first --held-out --ood fashion-mnist:train --json
+  circulant evaluate runs/table --data more.csv --label-name class --intervals --report table.html")]
+pub struct Evaluate {
+    /// The folder of a run.
+    run: PathBuf,
+    /// A data set by name or a path, with `:train` or `:test` for one of its parts [default: the training data's
+    /// test part].
+    #[arg(long, value_name = "NAME|PATH")]
+    data: Option<String>,
+    /// Evaluate on what `train --validation` held out.
+    #[arg(long, conflicts_with = "data")]
+    held_out: bool,
+    /// Data that the model should find strange; may be given several times.
+    #[arg(long, value_name = "NAME|PATH")]
+    ood: Vec<String>,
+    #[command(flatten)]
+    reading: Reading,
+    /// Posterior samples.
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    samples: usize,
+    /// The seed of the samples and of the bootstrap.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Add 95 % intervals from 1000 bootstrap resamples.
+    #[arg(long)]
+    intervals: bool,
+    /// Write figures and tables as one HTML file.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Evaluated {
+    run: PathBuf,
+    model: &'static str,
+    steps: u64,
+    samples: usize,
+    data: String,
+    #[serde(flatten)]
+    metrics: ClassMetrics,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intervals: Option<ClassificationIntervals>,
+    ood: Vec<EvaluatedOod>,
+}
+
+#[derive(Serialize)]
+struct EvaluatedOod {
+    data: String,
+    #[serde(flatten)]
+    metrics: OodMetrics,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intervals: Option<OodIntervals>,
+}
+
+/// A trained model and what is asked of it.
+struct Work<'a> {
+    command: &'a Evaluate,
+    folder: RunFolder,
+    network: Bayesian<ImageClassifier>,
+}
+
+impl Evaluate {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        ensure!(self.samples > 0, "--samples: expected 1 or more, got 0");
+        let folder = RunFolder::open(&self.run)?;
+        let (network, steps) = folder.network()?;
+        let work = Work {
+            command: self,
+            folder,
+            network,
+        };
+        let set = work.labelled()?;
+        let id = work.predict(&set)?;
+        let (metrics, diagram) = class_metrics(&id, &set)?;
+        let bootstrap = self.intervals.then(|| Bootstrap::new(self.seed));
+        let mut densities = vec![density(set.source(), &id)?];
+        let mut evaluated = Evaluated {
+            run: self.run.clone(),
+            model: work.folder.config.model.kind.name(),
+            steps,
+            samples: self.samples,
+            data: set.source().to_owned(),
+            metrics,
+            intervals: match &bootstrap {
+                None => None,
+                Some(bootstrap) => {
+                    let probabilities = Probabilities::new(&id.probabilities, id.classes)?;
+                    let labels = set.labels().required(set.source())?;
+                    Some(bootstrap.classification(&probabilities, labels, BINS)?)
+                }
+            },
+            ood: Vec::new(),
+        };
+        for place in &self.ood {
+            let (place, split) = part(place, Split::Test);
+            let other = source::images(place, split, &work.reading())?;
+            let predictions = work.predict(&other)?;
+            let scores = |predictions: &Predictions| -> Vec<f32> {
+                predictions.predictive_entropy.iter().map(|h| -h).collect()
+            };
+            densities.push(density(other.source(), &predictions)?);
+            evaluated.ood.push(EvaluatedOod {
+                data: other.source().to_owned(),
+                metrics: ood_metrics(&id, &predictions)?,
+                intervals: match &bootstrap {
+                    None => None,
+                    Some(bootstrap) => Some(bootstrap.ood(&scores(&id), &scores(&predictions))?),
+                },
+            });
+        }
+        work.folder.write_metrics(&evaluated)?;
+        if let Some(path) = &self.report {
+            let reliability = Reliability::from_diagram("Calibration", &diagram);
+            document(&work, &evaluated, reliability, densities).write(path)?;
+            eprintln!("wrote {}", path.display());
+        }
+        if self.json {
+            return print(&format!("{}\n", serde_json::to_string(&evaluated)?));
+        }
+        print(&table(&evaluated))
+    }
+}
+
+impl Work<'_> {
+    /// How a path given to this command is read: as the training data, unless flags say otherwise.
+    fn reading(&self) -> crate::experiments::config::DataConfig {
+        let mut reading = self.folder.config.data.clone();
+        reading.first = None;
+        self.command.reading.apply(&mut reading);
+        reading
+    }
+
+    fn labelled(&self) -> anyhow::Result<ImageSet> {
+        let trained_on = &self.folder.config.data;
+        if self.command.held_out {
+            let set = source::images(&trained_on.train, Split::Train, trained_on)?;
+            let held = Held::out_of(set, trained_on.validation)?;
+            return held.validation.context(
+                "nothing was held out of this run; name data with --data, or train with --validation",
+            );
+        }
+        let place = self.command.data.as_deref().unwrap_or(&trained_on.train);
+        let (place, split) = part(place, Split::Test);
+        source::images(place, split, &self.reading())
+    }
+
+    fn predict(&self, set: &ImageSet) -> anyhow::Result<Predictions> {
+        self.folder.facts.data.check_image(set)?;
+        let sampling = Sampling {
+            samples: self.command.samples,
+            seed: self.command.seed,
+        };
+        let normalisation = &self.folder.config.data.normalisation;
+        sampling.predict(&self.network, set, normalisation, set.source())
+    }
+}
+
+/// `mnist:train` as a name and a part.
+fn part(place: &str, default: Split) -> (&str, Split) {
+    for (ending, split) in [(":train", Split::Train), (":test", Split::Test)] {
+        if let Some(name) = place.strip_suffix(ending) {
+            return (name, split);
+        }
+    }
+    (place, default)
+}
+
+fn density(name: &str, predictions: &Predictions) -> anyhow::Result<Density> {
+    let curve = entropy_density(&predictions.predictive_entropy, predictions.classes, 400)?;
+    Ok(Density::from_curve(name, &curve))
+}
+
+fn table(evaluated: &Evaluated) -> String {
+    let metrics = &evaluated.metrics;
+    let mut text = format!(
+        "{} after {} steps, {} posterior samples\n{}: {} inputs\n",
+        evaluated.model, evaluated.steps, evaluated.samples, evaluated.data, metrics.inputs
+    );
+    let intervals = evaluated.intervals.as_ref();
+    let interval = |pick: fn(&ClassificationIntervals) -> circulant::metrics::Interval| {
+        let interval = intervals.map(pick);
+        interval.map_or(String::new(), |i| {
+            format!("  [{:.4}, {:.4}]", i.lower, i.upper)
+        })
+    };
+    for (name, value, interval) in [
+        ("accuracy", metrics.accuracy, interval(|i| i.accuracy)),
+        ("NLL", metrics.nll, interval(|i| i.nll)),
+        ("Brier", metrics.brier, interval(|i| i.brier)),
+        ("ECE, 10 bins", metrics.ece, interval(|i| i.ece)),
+        ("ECE, 15 bins", metrics.ece15, String::new()),
+        ("MCE, 10 bins", metrics.mce, interval(|i| i.mce)),
+    ] {
+        text.push_str(&format!("  {name:<14}{value:>8.4}{interval}\n"));
+    }
+    for ood in &evaluated.ood {
+        let OodMetrics {
+            inputs,
+            auroc,
+            aupr,
+            fpr95,
+            auroc_mutual_information,
+        } = ood.metrics;
+        text.push_str(&format!("against {}: {inputs} inputs\n", ood.data));
+        let auroc_interval = ood.intervals.as_ref().map_or(String::new(), |i| {
+            format!("  [{:.4}, {:.4}]", i.auroc.lower, i.auroc.upper)
+        });
+        for (name, value, interval) in [
+            ("AUROC", auroc, auroc_interval.as_str()),
+            ("AUPR", aupr, ""),
+            ("FPR@95", fpr95, ""),
+            ("AUROC by MI", auroc_mutual_information, ""),
+        ] {
+            text.push_str(&format!("  {name:<14}{value:>8.4}{interval}\n"));
+        }
+    }
+    text
+}
+
+fn document(
+    work: &Work<'_>,
+    evaluated: &Evaluated,
+    reliability: Reliability,
+    densities: Vec<Density>,
+) -> Document {
+    let entropies = Densities {
+        title: "Predictive entropy".to_owned(),
+        label: "predictive entropy (nats)".to_owned(),
+        densities,
+        zoom: Some(ENTROPY_ZOOM),
+    };
+    let section = Section::new("Calibration and entropy")
+        .figure(Figure::new(
+            "reliability",
+            "How often the model is right, given how sure it is; on the diagonal it is exactly as sure as it should be.",
+            reliability.draw(),
+        ))
+        .figure(Figure::new(
+            "entropy",
+            "Known inputs should be on the left, strange ones on the right.",
+            entropies.draw(),
+        ));
+    Document {
+        title: format!("{}: evaluation", evaluated.model),
+        intro: vec![format!("The run {}.", evaluated.run.display())],
+        banners: Vec::new(),
+        sections: vec![
+            Section::new("Metrics").with(crate::report::Block::Code(table(evaluated))),
+            section,
+        ],
+        provenance: Facts::gather().provenance(
+            vec![work.folder.config.training.seed],
+            std::time::Duration::ZERO,
+            work.folder.config.to_toml(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_named_after_a_colon() {
+        assert_eq!(part("mnist:train", Split::Test), ("mnist", Split::Train));
+        assert_eq!(part("a:b/c:test", Split::Train), ("a:b/c", Split::Test));
+        assert_eq!(part("mnist", Split::Test), ("mnist", Split::Test));
+    }
+}
