@@ -28,6 +28,7 @@ enum Command {
     Data(commands::data::Data),
     Evaluate(commands::evaluate::Evaluate),
     Params(commands::params::Params),
+    Reproduce(commands::reproduce::Reproduce),
     Train(Box<commands::train::Train>),
 }
 
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Data(command) => command.run(),
         Command::Evaluate(command) => command.run(),
         Command::Params(command) => command.run(),
+        Command::Reproduce(command) => command.run(),
         Command::Train(command) => command.run(),
     };
     match result {

@@ -430,6 +430,7 @@ fn wrong_choices_are_named() {
     let negative = Prior::Diagonal(vec![-1.0; 784]);
     assert!(error(Site::mean_field(1.0).with_prior(negative)).contains("-1"));
     assert!(error(site().with_initial_deviation(0.0)).contains("initial deviation"));
+    assert!(error(site().with_relative_deviation(-1.0)).contains("relative initial deviation"));
     let low_rank = PosteriorKind::LowRank {
         rank: 2,
         jitter: -1.0,
@@ -455,4 +456,40 @@ fn wrong_choices_are_named() {
     assert!(error.to_string().contains("autodiff"));
     let empty = Tensor::<4>::zeros([0, 1, 28, 28], &circulant::cpu());
     assert!(PredictiveConfig::new().predict(&network(), empty).is_err());
+}
+
+/// A relative deviation is the same share of the initial weights in every layer, and of its biases too.
+#[test]
+fn relative_deviations_follow_the_layers() {
+    let model = ImageClassifierConfig::new(HiddenKind::Dense)
+        .with_image([1, 3, 5])
+        .with_classes(4)
+        .init(&circulant::cpu());
+    let size = |numbers: &[Tensor<1>]| {
+        let all: Vec<f64> = numbers
+            .iter()
+            .flat_map(|tensor| tensor.to_data().iter::<f64>().collect::<Vec<_>>())
+            .collect();
+        (all.iter().map(|x| x * x).sum::<f64>() / all.len() as f64).sqrt()
+    };
+    let output = [
+        model.output.weight.val().reshape([60]),
+        model.output.bias.as_ref().expect("has one").val(),
+    ];
+    let network = BayesianConfig::new()
+        .with_default(Site::default().with_relative_deviation(0.5))
+        .init(model)
+        .expect("valid");
+    // Many draws of a parameter scatter around its mean by its deviation.
+    let biases: Vec<Tensor<1>> = (0..2000)
+        .map(|sample| {
+            let noise = Noise::new(1, Purpose::Prediction, 0, sample);
+            network.sample(noise).output.bias.expect("has one").val()
+        })
+        .collect();
+    let mean = network.mean().output.bias.expect("has one").val();
+    let spread: Vec<Tensor<1>> = biases.into_iter().map(|bias| bias - mean.clone()).collect();
+    let (found, expected) = (size(&spread), 0.5 * size(&output));
+    // 8000 normal numbers: their spread is known to about one part in 100.
+    assert!((found / expected - 1.0).abs() < 0.05, "{found} {expected}");
 }

@@ -1,6 +1,6 @@
 //! `circulant data`: the data sets that the program knows, their fetching, and what a path holds.
 
-mod display;
+pub(super) mod display;
 
 use std::path::{Path, PathBuf};
 

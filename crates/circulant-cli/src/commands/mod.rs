@@ -5,4 +5,5 @@ pub mod evaluate;
 mod output;
 pub mod params;
 mod reading;
+pub mod reproduce;
 pub mod train;

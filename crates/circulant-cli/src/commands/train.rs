@@ -68,7 +68,7 @@ pub struct Train {
     /// The rank of the posterior of spectral coordinates [default: 8].
     #[arg(long, value_name = "R")]
     rank: Option<usize>,
-    /// The standard deviation that posteriors start with.
+    /// The standard deviation that posteriors start with, in units of the layer's initial weights [default: 0.5].
     #[arg(long, value_name = "X")]
     initial_deviation: Option<f64>,
     /// How fast the spectral prior falls with frequency, or `learned` [default: 1].

@@ -185,7 +185,8 @@ pub struct PosteriorConfig {
     pub inference: Inference,
     /// The rank of the posterior of spectral coordinates.
     pub rank: usize,
-    /// The standard deviation that every posterior starts with.
+    /// The standard deviation that posteriors start with, in units of the root mean square of the layer's initial
+    /// weights.
     pub initial_deviation: f64,
     /// `sigma0` of the spectral prior.
     pub prior_deviation: f64,
@@ -200,7 +201,7 @@ impl Default for PosteriorConfig {
         Self {
             inference: Inference::Bayesian,
             rank: 8,
-            initial_deviation: 0.1,
+            initial_deviation: 0.5,
             prior_deviation: 1.0,
             slope: 1.0,
             learn_slope: false,

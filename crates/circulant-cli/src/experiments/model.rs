@@ -30,7 +30,7 @@ fn bayesian(config: &RunConfig, model: &ImageClassifier) -> anyhow::Result<Bayes
     let posterior = &config.posterior;
     let deviation = posterior.initial_deviation;
     let mut sites = BayesianConfig::new()
-        .with_default(Site::default().with_initial_deviation(deviation))
+        .with_default(Site::default().with_relative_deviation(deviation))
         .with_seed(config.training.seed);
     for (name, layer) in model.hidden_layers() {
         let Some(layout) = layer.spectrum_layout() else {
@@ -47,7 +47,7 @@ fn bayesian(config: &RunConfig, model: &ImageClassifier) -> anyhow::Result<Bayes
         };
         let site = site
             .with_rank(posterior.rank)
-            .with_initial_deviation(deviation);
+            .with_relative_deviation(deviation);
         sites = sites.with_site(format!("{name}.coordinates"), site);
     }
     Ok(match posterior.inference {

@@ -166,6 +166,29 @@ impl Document {
         Ok(html)
     }
 
+    /// All drawings under the names of their figures; those of one figure are numbered.
+    pub fn drawings(&self) -> Vec<(String, &Drawing)> {
+        let blocks = self.sections.iter().flat_map(|section| &section.blocks);
+        let figures = blocks.filter_map(|block| match block {
+            Block::Figure(figure) => Some(figure),
+            _ => None,
+        });
+        let named = figures.flat_map(|figure| {
+            let single = figure.drawings.len() == 1;
+            let drawings = figure.drawings.iter().enumerate();
+            drawings.map(move |(index, drawing)| {
+                let name = slug(&figure.id);
+                let name = if single {
+                    name
+                } else {
+                    format!("{name}-{}", index + 1)
+                };
+                (name, drawing)
+            })
+        });
+        named.collect()
+    }
+
     /// Writes the page; a reader sees all of it or none.
     pub fn write(&self, path: &Path) -> Result<(), ReportError> {
         write_atomically(path, &self.html()?)

@@ -137,6 +137,15 @@ pub enum BayesError {
         /// What is wrong.
         message: String,
     },
+    /// A relative deviation of nothing.
+    #[error(
+        "{path}: all initial numbers of its layer are zero, so a deviation relative to them is zero too; \
+         give an absolute one"
+    )]
+    NoSize {
+        /// The parameter.
+        path: String,
+    },
     /// Reading or writing failed.
     #[error("{}: {source}", path.display())]
     File {

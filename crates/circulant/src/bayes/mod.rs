@@ -50,5 +50,5 @@ pub use self::prior::{
     Frequency, Matern, Slope, SpectralPrior, SquaredExponential, StationarySpectrum, Table,
 };
 pub use self::projection::Projection;
-pub use self::site::{PosteriorKind, Prior, Site};
+pub use self::site::{InitialDeviation, PosteriorKind, Prior, Site};
 pub use self::svi::{CheckpointPlan, StepReport, Stop, Svi, SviConfig};

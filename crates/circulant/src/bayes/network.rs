@@ -15,7 +15,7 @@ use super::posterior::{
     AnyPosterior, INITIAL_DEVIATION, LowRankGaussian, MeanFieldGaussian, PointEstimate, Posterior,
 };
 use super::traversal::Path;
-use super::{BayesError, PosteriorKind, Prior, Site, SpectralPrior};
+use super::{BayesError, InitialDeviation, PosteriorKind, Prior, Site, SpectralPrior};
 use crate::nn::to_host;
 
 /// What can be made Bayesian: every type with `#[derive(Module, Debug)]`.
@@ -143,6 +143,7 @@ impl BayesianConfig {
             });
         }
         let mut noise = Noise::new(self.seed, Purpose::Initial, 0, 0);
+        let sizes = found.sizes();
         let (mut factors, mut sites) = (Vec::new(), Vec::new());
         for parameter in found.parameters {
             let site = self.sites.get(&parameter.path).unwrap_or(&self.default);
@@ -152,7 +153,19 @@ impl BayesianConfig {
                 continue;
             }
             site.check(&parameter.path, parameter.values.len())?;
-            factors.push(Factor::new(site, &parameter, key));
+            let deviation = match site.initial_deviation {
+                InitialDeviation::Absolute(deviation) => deviation,
+                InitialDeviation::Relative(ratio) => {
+                    let size = sizes[layer_of(&parameter.path)];
+                    if size == 0.0 {
+                        return Err(BayesError::NoSize {
+                            path: parameter.path,
+                        });
+                    }
+                    ratio * size
+                }
+            };
+            factors.push(Factor::new(site, &parameter, deviation, key));
             sites.push(SiteDescription {
                 prior: PriorTensor::new(&site.prior, &parameter.device),
                 path: parameter.path,
@@ -172,9 +185,13 @@ impl BayesianConfig {
 }
 
 impl Factor {
-    fn new(site: &Site, parameter: &Parameter, key: circulant_kernels::NoiseKey) -> Self {
+    fn new(
+        site: &Site,
+        parameter: &Parameter,
+        deviation: f64,
+        key: circulant_kernels::NoiseKey,
+    ) -> Self {
         let (values, device) = (parameter.values.clone(), &parameter.device);
-        let deviation = site.initial_deviation;
         let posterior = match site.posterior {
             PosteriorKind::LowRank { rank, jitter } => AnyPosterior::LowRank(LowRankGaussian::new(
                 values, rank, deviation, jitter, key, device,
@@ -320,6 +337,11 @@ impl<M: Network> Bayesian<M> {
     }
 }
 
+/// `hidden` of `hidden.weight`: parameters below it belong to one layer.
+fn layer_of(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(layer, _)| layer)
+}
+
 struct Parameter {
     path: String,
     position: usize,
@@ -333,6 +355,22 @@ struct Parameters {
     path: Path,
     visited: usize,
     parameters: Vec<Parameter>,
+}
+
+impl Parameters {
+    /// The root mean square of the numbers of every layer.
+    fn sizes(&self) -> BTreeMap<String, f64> {
+        let mut sums = BTreeMap::<String, (f64, usize)>::new();
+        for Parameter { path, values, .. } in &self.parameters {
+            let (squares, count) = sums.entry(layer_of(path).to_owned()).or_default();
+            *squares += values.iter().map(|value| value * value).sum::<f64>();
+            *count += values.len();
+        }
+        let sizes = sums.into_iter();
+        sizes
+            .map(|(layer, (squares, count))| (layer, (squares / count as f64).sqrt()))
+            .collect()
+    }
 }
 
 impl ModuleVisitor for Parameters {

@@ -37,6 +37,17 @@ pub enum PosteriorKind {
     Deterministic,
 }
 
+/// The standard deviation that a posterior starts with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum InitialDeviation {
+    /// This.
+    Absolute(f64),
+    /// This times the root mean square of the initial numbers of the parameter's layer, its bias included. Layers
+    /// with many inputs start with small weights; so their posteriors start narrow, and all layers with the same
+    /// ratio of noise to signal.
+    Relative(f64),
+}
+
 /// Posterior and prior of one parameter.
 ///
 /// ```
@@ -55,7 +66,7 @@ pub struct Site {
     /// The prior.
     pub prior: Prior,
     /// The standard deviation that the posterior starts with.
-    pub initial_deviation: f64,
+    pub initial_deviation: InitialDeviation,
 }
 
 impl Default for Site {
@@ -70,7 +81,7 @@ impl Site {
         Self {
             posterior,
             prior,
-            initial_deviation: INITIAL_DEVIATION,
+            initial_deviation: InitialDeviation::Absolute(INITIAL_DEVIATION),
         }
     }
 
@@ -145,7 +156,13 @@ impl Site {
 
     /// The standard deviation that the posterior starts with.
     pub fn with_initial_deviation(mut self, deviation: f64) -> Self {
-        self.initial_deviation = deviation;
+        self.initial_deviation = InitialDeviation::Absolute(deviation);
+        self
+    }
+
+    /// The same in units of the layer's initial numbers, as [`InitialDeviation::Relative`] says.
+    pub fn with_relative_deviation(mut self, ratio: f64) -> Self {
+        self.initial_deviation = InitialDeviation::Relative(ratio);
         self
     }
 
@@ -158,7 +175,10 @@ impl Site {
                 Err(BayesError::NotPositive { what, got })
             }
         };
-        positive("the initial deviation", self.initial_deviation)?;
+        match self.initial_deviation {
+            InitialDeviation::Absolute(deviation) => positive("the initial deviation", deviation),
+            InitialDeviation::Relative(ratio) => positive("the relative initial deviation", ratio),
+        }?;
         if let PosteriorKind::LowRank { rank, jitter } = self.posterior {
             if rank == 0 || rank > count {
                 let (path, got) = (path.to_owned(), rank);

@@ -1,0 +1,138 @@
+//! `circulant reproduce`: the paper's experiments.
+
+use std::path::PathBuf;
+
+use anyhow::ensure;
+use clap::{Args, Subcommand};
+
+use super::data::display::Display;
+use super::output::print;
+use crate::data::Cache;
+use crate::data::fetch::FetchOptions;
+use crate::experiments::config::ModelKind;
+use crate::experiments::folder::pretty;
+use crate::experiments::interrupt::Interrupt;
+use crate::experiments::mnist::sets::{Choice, Sets};
+use crate::experiments::mnist::{Plan, plain, settings};
+
+/// Run the paper's experiments and compare with its tables.
+#[derive(Args)]
+pub struct Reproduce {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+#[derive(Subcommand)]
+enum Experiment {
+    Mnist(Mnist),
+}
+
+impl Reproduce {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        match &self.experiment {
+            Experiment::Mnist(command) => command.run(),
+        }
+    }
+}
+
+/// Six Bayesian models on MNIST, with Fashion-MNIST as the data they should find strange.
+///
+/// Trains every model with every seed, evaluates it, and writes report.html, results.json, all figures and all run
+/// folders below --out. Prints the table beside the paper's. Runs that are already there are not repeated, so the
+/// same command goes on after Ctrl-C. The data are fetched if they are not cached; where that is
+/// impossible it runs on drawn digits instead, and says so.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  circulant reproduce mnist
+  circulant reproduce mnist --models spectral-bccb,dense --seeds 0 --no-beyond --out runs/two
+  circulant reproduce mnist --data glyphs --first 2000 --steps 100 --out runs/quick")]
+struct Mnist {
+    /// Which data to run on.
+    #[arg(long, value_enum, default_value_t = Choice::Auto)]
+    data: Choice,
+    /// The folder for everything.
+    #[arg(long, value_name = "FOLDER", default_value = "runs/mnist")]
+    out: PathBuf,
+    /// Seeds, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "0,1,2")]
+    seeds: Vec<u64>,
+    /// Models, separated by commas [default: all six].
+    #[arg(long, value_enum, value_delimiter = ',')]
+    models: Vec<ModelKind>,
+    /// SVI steps per model.
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    steps: u64,
+    /// Posterior samples per prediction.
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    samples: usize,
+    /// Take only the first N images of every part, for a quick look.
+    #[arg(long, value_name = "N")]
+    first: Option<usize>,
+    /// Leave out the table of our own variants.
+    #[arg(long)]
+    no_beyond: bool,
+    /// A folder that may have the files of the data sets.
+    #[arg(long, env = "CIRCULANT_DATA", value_name = "FOLDER")]
+    from: Option<PathBuf>,
+    /// Fetch nothing over the network.
+    #[arg(long)]
+    offline: bool,
+    /// Print results.json instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Mnist {
+    fn run(&self) -> anyhow::Result<()> {
+        ensure!(self.samples > 0, "--samples: expected 1 or more, got 0");
+        let interrupt = Interrupt::listen()?;
+        let mut options = FetchOptions::new(Cache::from_environment()?);
+        options.from.clone_from(&self.from);
+        options.network = !self.offline;
+        let mut shared = settings::shared();
+        shared.training.steps = self.steps;
+        shared.check()?;
+        let sets = Sets::load(self.data, self.first, &options, &Display::new())?;
+        if let Some(reason) = &sets.fallback {
+            eprintln!("NOT MNIST: running on drawn glyphs, because {reason}");
+        }
+        sets.name.clone_into(&mut shared.data.train);
+        shared.data.first = self.first;
+        let kinds = match &self.models[..] {
+            [] => &ModelKind::ALL,
+            kinds => kinds,
+        };
+        let models = kinds
+            .iter()
+            .map(|&kind| settings::paper_model(kind, &shared));
+        let beyond = if self.no_beyond {
+            Vec::new()
+        } else {
+            settings::beyond(&shared)
+        };
+        let plan = Plan {
+            models: models.collect(),
+            beyond,
+            sets,
+            seeds: self.seeds.clone(),
+            settings: shared,
+            samples: self.samples,
+            out: self.out.clone(),
+        };
+        let experiment = plan.run(&interrupt)?;
+        eprintln!("writing the report");
+        let results = experiment.write()?;
+        if self.json {
+            print(&pretty(&results)?)?;
+        } else {
+            print(&plain(&experiment, &results))?;
+        }
+        eprintln!(
+            "{:.0} s; look at {}",
+            results.wall_seconds,
+            self.out.join("report.html").display()
+        );
+        Ok(())
+    }
+}

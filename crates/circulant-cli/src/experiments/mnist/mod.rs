@@ -1,0 +1,230 @@
+//! The paper's first experiment: six models on MNIST, with Fashion-MNIST as the strange data.
+
+pub mod paper;
+mod report;
+pub mod results;
+pub mod sets;
+pub mod settings;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{bail, ensure};
+use circulant::bayes::{Bayesian, LabelledData, Predictions, Stop};
+use circulant::metrics::ReliabilityDiagram;
+use circulant::models::ImageClassifier;
+
+use self::results::{ModelResult, Results, RunMetrics};
+use self::sets::Sets;
+use self::settings::Variant;
+use super::config::RunConfig;
+use super::evaluation::{Sampling, class_metrics, ood_metrics};
+use super::folder::{DataFacts, RunFolder, StepLine, pretty, write};
+use super::interrupt::Interrupt;
+use super::source;
+use super::training::train;
+
+pub use report::document;
+pub use table::plain;
+
+/// What is asked for.
+pub struct Plan {
+    /// The data.
+    pub sets: Sets,
+    /// Seeds of the runs.
+    pub seeds: Vec<u64>,
+    /// The paper's models.
+    pub models: Vec<Variant>,
+    /// Our variants.
+    pub beyond: Vec<Variant>,
+    /// What the paper's models share.
+    pub settings: RunConfig,
+    /// Posterior samples of the predictions.
+    pub samples: usize,
+    /// The folder for everything.
+    pub out: PathBuf,
+}
+
+/// The first seed of a model, for the figures.
+pub struct Example {
+    /// The trained network.
+    pub network: Bayesian<ImageClassifier>,
+    /// On the test set.
+    pub id: Predictions,
+    /// On the other set.
+    pub ood: Predictions,
+    /// On the test set.
+    pub diagram: ReliabilityDiagram,
+}
+
+/// A model and all its runs.
+pub struct Outcome {
+    /// The model.
+    pub variant: Variant,
+    /// Its numbers.
+    pub result: ModelResult,
+    /// The steps of every seed.
+    pub steps: Vec<Vec<StepLine>>,
+    /// The first seed.
+    pub example: Example,
+}
+
+/// Everything that was run.
+pub struct Experiment {
+    /// What was asked for.
+    pub plan: Plan,
+    /// The paper's models.
+    pub models: Vec<Outcome>,
+    /// Our variants.
+    pub beyond: Vec<Outcome>,
+    /// Since when.
+    pub start: Instant,
+}
+
+impl Plan {
+    /// Trains and evaluates everything. Runs that are already whole in the folder are not repeated.
+    pub fn run(self, interrupt: &Interrupt) -> anyhow::Result<Experiment> {
+        let start = Instant::now();
+        ensure!(!self.seeds.is_empty(), "expected at least one seed");
+        let facts = DataFacts::of(&self.sets.train);
+        let normalisation = &self.settings.data.normalisation;
+        let data = source::labelled(&self.sets.train, normalisation, facts.classes)?;
+        let work = Work {
+            plan: &self,
+            facts,
+            data,
+            interrupt,
+        };
+        let outcomes = |variants: &[Variant]| -> anyhow::Result<Vec<Outcome>> {
+            variants
+                .iter()
+                .map(|variant| work.outcome(variant))
+                .collect()
+        };
+        let (models, beyond) = (outcomes(&self.models)?, outcomes(&self.beyond)?);
+        Ok(Experiment {
+            plan: self,
+            models,
+            beyond,
+            start,
+        })
+    }
+}
+
+struct Work<'a> {
+    plan: &'a Plan,
+    facts: DataFacts,
+    data: LabelledData<4>,
+    interrupt: &'a Interrupt,
+}
+
+impl Work<'_> {
+    fn outcome(&self, variant: &Variant) -> anyhow::Result<Outcome> {
+        let (mut runs, mut steps, mut example, mut count) = (Vec::new(), Vec::new(), None, [0; 2]);
+        for &seed in &self.plan.seeds {
+            let mut config = variant.config.clone();
+            config.training.seed = seed;
+            let path = self.plan.out.join("runs").join(&variant.name);
+            let folder = self.folder(&path.join(format!("seed-{seed}")), config)?;
+            count = [folder.facts.weights, folder.facts.biases];
+            let title = format!("{}, seed {seed}", variant.title);
+            let trained = train(&folder, &self.data, self.interrupt, &title)?;
+            if trained.stop == Stop::Asked {
+                bail!(
+                    "stopped in {title}; the same command goes on from there (--out {})",
+                    self.plan.out.display()
+                );
+            }
+            let (metrics, evaluated) = self.evaluate(trained.network, seed, trained.seconds)?;
+            runs.push(metrics);
+            steps.push(folder.steps()?);
+            example.get_or_insert(evaluated);
+        }
+        Ok(Outcome {
+            result: ModelResult::new(variant.name.clone(), count, &runs),
+            variant: variant.clone(),
+            steps,
+            example: example.expect("there is a seed"),
+        })
+    }
+
+    /// A new folder, or the one of an earlier process with the same settings and data.
+    fn folder(&self, path: &Path, config: RunConfig) -> anyhow::Result<RunFolder> {
+        if !path.join("config.toml").exists() {
+            return RunFolder::create(path, config, self.facts.clone());
+        }
+        let folder = RunFolder::open(path)?;
+        ensure!(
+            folder.config == config && folder.facts.data.fingerprint == self.facts.fingerprint,
+            "{} holds a run with other settings or other data; choose another folder with --out, or delete it",
+            path.display()
+        );
+        Ok(folder)
+    }
+
+    fn evaluate(
+        &self,
+        network: Bayesian<ImageClassifier>,
+        seed: u64,
+        seconds: f64,
+    ) -> anyhow::Result<(RunMetrics, Example)> {
+        let sets = &self.plan.sets;
+        let sampling = Sampling {
+            samples: self.plan.samples,
+            seed,
+        };
+        let normalisation = &self.plan.settings.data.normalisation;
+        let predict = |set, title| sampling.predict(&network, set, normalisation, title);
+        let id = predict(&sets.test, "test set")?;
+        let ood = predict(&sets.ood, sets.ood_name)?;
+        let (class, diagram) = class_metrics(&id, &sets.test)?;
+        let metrics = RunMetrics {
+            class,
+            ood: ood_metrics(&id, &ood)?,
+            seconds,
+        };
+        let example = Example {
+            network,
+            id,
+            ood,
+            diagram,
+        };
+        Ok((metrics, example))
+    }
+}
+
+impl Experiment {
+    /// The numbers.
+    pub fn results(&self) -> Results {
+        let results = |outcomes: &[Outcome]| {
+            let results = outcomes.iter().map(|outcome| outcome.result.clone());
+            results.collect()
+        };
+        Results {
+            data: self.plan.sets.name.to_owned(),
+            ood: self.plan.sets.ood_name.to_owned(),
+            seeds: self.plan.seeds.clone(),
+            samples: self.plan.samples,
+            models: results(&self.models),
+            beyond: results(&self.beyond),
+            settings: self.plan.settings.clone(),
+            wall_seconds: self.start.elapsed().as_secs_f64(),
+        }
+    }
+
+    /// Writes `report.html`, its figures as files, and `results.json`, which is there only when everything else is.
+    pub fn write(&self) -> anyhow::Result<Results> {
+        let out = &self.plan.out;
+        let document = document(self)?;
+        document.write(&out.join("report.html"))?;
+        let figures = out.join("figures");
+        std::fs::create_dir_all(&figures)?;
+        for (name, drawing) in document.drawings() {
+            write(&figures.join(format!("{name}.svg")), &drawing.standalone())?;
+        }
+        let results = self.results();
+        write(&out.join("results.json"), &pretty(&results)?)?;
+        Ok(results)
+    }
+}

@@ -1,0 +1,133 @@
+//! `results.json`.
+
+use serde::Serialize;
+
+use super::super::config::RunConfig;
+use super::super::evaluation::{ClassMetrics, OodMetrics};
+
+/// One number per seed, with their mean and standard deviation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Values {
+    /// The mean.
+    pub mean: f64,
+    /// The sample standard deviation; 0 for one seed.
+    pub std: f64,
+    /// In the order of the seeds.
+    pub values: Vec<f64>,
+}
+
+impl Values {
+    /// Of one number per seed.
+    pub fn new(values: Vec<f64>) -> Self {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Self {
+            mean,
+            std: if values.len() > 1 {
+                (squares / (count - 1.0)).sqrt()
+            } else {
+                0.0
+            },
+            values,
+        }
+    }
+}
+
+/// What one run gave.
+#[derive(Debug, Clone, Copy)]
+pub struct RunMetrics {
+    /// On the test set.
+    pub class: ClassMetrics,
+    /// Against the other set.
+    pub ood: OodMetrics,
+    /// Of training.
+    pub seconds: f64,
+}
+
+/// A model over all seeds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelResult {
+    /// The model, or what is different about it.
+    pub name: String,
+    /// Real parameters that are not biases.
+    pub weights: usize,
+    /// Biases.
+    pub biases: usize,
+    /// Shares of the test set that are right.
+    pub accuracy: Values,
+    /// Means of `-log p` of the true class.
+    pub nll: Values,
+    /// Brier scores.
+    pub brier: Values,
+    /// Expected calibration errors, 10 bins.
+    pub ece: Values,
+    /// Expected calibration errors, 15 bins.
+    pub ece15: Values,
+    /// Maximum calibration errors, 10 bins.
+    pub mce: Values,
+    /// Areas under the ROC curve of the entropy.
+    pub auroc: Values,
+    /// False positive rates at 95 % true positives.
+    pub fpr95: Values,
+    /// Areas under the ROC curve of the mutual information.
+    pub auroc_mutual_information: Values,
+    /// Seconds of training.
+    pub seconds: Values,
+}
+
+impl ModelResult {
+    /// Puts the runs of all seeds together.
+    pub fn new(name: String, [weights, biases]: [usize; 2], runs: &[RunMetrics]) -> Self {
+        let values = |pick: fn(&RunMetrics) -> f64| Values::new(runs.iter().map(pick).collect());
+        Self {
+            name,
+            weights,
+            biases,
+            accuracy: values(|run| run.class.accuracy),
+            nll: values(|run| run.class.nll),
+            brier: values(|run| run.class.brier),
+            ece: values(|run| run.class.ece),
+            ece15: values(|run| run.class.ece15),
+            mce: values(|run| run.class.mce),
+            auroc: values(|run| run.ood.auroc),
+            fpr95: values(|run| run.ood.fpr95),
+            auroc_mutual_information: values(|run| run.ood.auroc_mutual_information),
+            seconds: values(|run| run.seconds),
+        }
+    }
+}
+
+/// The whole file.
+#[derive(Debug, Clone, Serialize)]
+pub struct Results {
+    /// `mnist` or `glyphs`.
+    pub data: String,
+    /// The other set.
+    pub ood: String,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// Posterior samples of the predictions.
+    pub samples: usize,
+    /// The paper's models.
+    pub models: Vec<ModelResult>,
+    /// Our variants.
+    pub beyond: Vec<ModelResult>,
+    /// What all models share.
+    pub settings: RunConfig,
+    /// Everything together, in seconds.
+    pub wall_seconds: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spreads_are_sample_deviations() {
+        let values = Values::new(vec![1.0, 2.0, 6.0]);
+        assert_eq!(values.mean, 3.0);
+        assert!((values.std - 7_f64.sqrt()).abs() < 1e-15);
+        assert_eq!(Values::new(vec![5.0]).std, 0.0);
+    }
+}

@@ -1,0 +1,67 @@
+//! The table for the terminal: our numbers, and the paper's below them.
+
+use super::results::{ModelResult, Results};
+use super::{Experiment, paper};
+use crate::report::Better;
+use crate::report::number::grouped;
+
+/// All models, and our variants below.
+pub fn plain(experiment: &Experiment, results: &Results) -> String {
+    let real = experiment.plan.sets.is_real();
+    let mut text = String::new();
+    if !real {
+        text.push_str(
+            "NOT MNIST: this ran on drawn glyphs. The paper's numbers are about other data and not comparable.\n\n",
+        );
+    }
+    let seeds: Vec<String> = results.seeds.iter().map(u64::to_string).collect();
+    text.push_str(&format!(
+        "{} against {}, seeds {}, {} posterior samples\n",
+        results.data,
+        results.ood,
+        seeds.join(", "),
+        results.samples
+    ));
+    let mut head = format!("{:<34}{:>9}", "model", "weights");
+    for (name, better) in paper::METRICS {
+        let arrow = if better == Better::Higher {
+            "↑"
+        } else {
+            "↓"
+        };
+        head.push_str(&format!("{:>10}", format!("{name} {arrow}")));
+    }
+    head.push_str(&format!("{:>9}\n", "seconds"));
+    text.push_str(&head);
+    for outcome in &experiment.models {
+        text.push_str(&row(&outcome.variant.title, &outcome.result));
+        if real {
+            let numbers = paper::row(outcome.variant.config.model.kind);
+            let numbers: String = numbers.iter().map(|x| format!("{x:>10.3}")).collect();
+            text.push_str(&format!("{:<34}{:>9}{numbers}\n", "  paper", ""));
+        }
+    }
+    if !experiment.beyond.is_empty() {
+        text.push_str("beyond the paper:\n");
+    }
+    for outcome in &experiment.beyond {
+        text.push_str(&row(&outcome.variant.title, &outcome.result));
+    }
+    text
+}
+
+fn row(title: &str, result: &ModelResult) -> String {
+    let numbers = paper::ours(result).map(|values| format!("{:>10.3}", values.mean));
+    // Titles of our variants are longer than the column.
+    let title = if title.chars().count() > 33 {
+        format!("{title}\n{:<34}", "")
+    } else {
+        format!("{title:<34}")
+    };
+    format!(
+        "{title}{:>9}{}{:>9.1}\n",
+        grouped(result.weights as u64),
+        numbers.concat(),
+        result.seconds.mean
+    )
+}
