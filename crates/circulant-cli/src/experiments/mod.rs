@@ -8,6 +8,7 @@
 //! | `folder.rs` | the folder of a run: settings, facts, steps, checkpoint |
 //! | `training.rs` | trains in a folder, or goes on |
 //! | `evaluation.rs` | predictions and their metrics |
+//! | `pictures.rs` | spectra, filters and singular values of a network beside its prior |
 //! | `progress.rs`, `interrupt.rs` | bars or lines; Ctrl-C |
 //! | `facts.rs` | versions, commit, machine |
 //! | `mnist/` | the paper's first experiment and its report |
@@ -18,6 +19,7 @@ pub mod facts;
 pub mod folder;
 pub mod interrupt;
 pub mod model;
+pub mod pictures;
 pub mod progress;
 pub mod source;
 pub mod training;
