@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand};
     name = "circulant",
     version,
     arg_required_else_help = true,
-    after_help = "Examples:\n  circulant train --data mnist --out runs/first   train on MNIST\n  circulant params          parameter counts of all models, as a table\n  circulant data list       data sets that can be fetched or drawn\n\nExit codes: 0 done, 1 failed, 2 wrong usage."
+    after_help = "Examples:\n  circulant train --data mnist --out runs/first   train on MNIST\n  circulant predict runs/first --data mnist --out predictions.csv\n                            classes, probabilities and uncertainties\n  circulant certify runs/first --data mnist\n                            norms, and radii inside which decisions hold\n  circulant inspect runs/first\n                            spectra, filters and the prior, as a page\n  circulant params          parameter counts of all models, as a table\n  circulant data list       data sets that can be fetched or drawn\n\nExit codes: 0 done, 1 failed, 2 wrong usage."
 )]
 struct Cli {
     /// The number of threads [default: one per core].
@@ -25,9 +25,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Certify(commands::certify::Certify),
     Data(commands::data::Data),
     Evaluate(commands::evaluate::Evaluate),
+    Inspect(commands::inspect::Inspect),
     Params(commands::params::Params),
+    Predict(commands::predict::Predict),
     Reproduce(commands::reproduce::Reproduce),
     Train(Box<commands::train::Train>),
 }
@@ -45,9 +48,12 @@ fn main() -> ExitCode {
             .expect("nothing has used the pool yet");
     }
     let result = match cli.command {
+        Command::Certify(command) => command.run(),
         Command::Data(command) => command.run(),
         Command::Evaluate(command) => command.run(),
+        Command::Inspect(command) => command.run(),
         Command::Params(command) => command.run(),
+        Command::Predict(command) => command.run(),
         Command::Reproduce(command) => command.run(),
         Command::Train(command) => command.run(),
     };

@@ -1,9 +1,12 @@
 //! One file per subcommand.
 
+pub mod certify;
 pub mod data;
 pub mod evaluate;
+pub mod inspect;
 mod output;
 pub mod params;
+pub mod predict;
 mod reading;
 pub mod reproduce;
 pub mod train;

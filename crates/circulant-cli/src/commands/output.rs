@@ -1,14 +1,86 @@
-//! What commands print on stdout.
+//! What commands print on stdout, and files that hold the same.
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use circulant::bayes::write_atomically;
 
 /// Prints text as it is.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
+    let mut stdout = io::stdout().lock();
+    let result = stdout.write_all(text.as_bytes());
+    match result.and_then(|()| stdout.flush()) {
         // Whoever reads the output may stop early, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write to stdout"),
+        result => result.context("cannot write to stdout; is there space where it goes?"),
+    }
+}
+
+/// Writes a file in one step; a failure leaves what was there.
+pub fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    write_atomically(path, bytes).with_context(|| {
+        format!(
+            "cannot write {}; is there such a folder with space left, and may you write there?",
+            path.display()
+        )
+    })
+}
+
+/// How a file holds rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A header and lines.
+    Csv,
+    /// One value.
+    Json,
+    /// One object per line.
+    JsonLines,
+    /// An array of numbers.
+    Npy,
+}
+
+impl Format {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Json => "json",
+            Self::JsonLines => "jsonl",
+            Self::Npy => "npy",
+        }
+    }
+}
+
+/// A file whose name says its format.
+#[derive(Debug, Clone)]
+pub struct OutFile {
+    /// Where.
+    pub path: PathBuf,
+    /// How.
+    pub format: Format,
+}
+
+impl OutFile {
+    /// For clap: a path with one of these extensions.
+    pub fn parse(text: &str, formats: &[Format]) -> Result<Self, String> {
+        let path = PathBuf::from(text);
+        let extension = path
+            .extension()
+            .map(|extension| extension.to_string_lossy().to_lowercase());
+        let known = |format: &&Format| extension.as_deref() == Some(format.extension());
+        match formats.iter().find(known) {
+            Some(&format) => Ok(Self { path, format }),
+            None => {
+                let names: Vec<_> = formats
+                    .iter()
+                    .map(|f| format!(".{}", f.extension()))
+                    .collect();
+                let found = extension.map_or("no extension".to_owned(), |e| format!(".{e}"));
+                Err(format!(
+                    "expected a file name that ends with {}, found {found}",
+                    names.join(", ")
+                ))
+            }
+        }
     }
 }

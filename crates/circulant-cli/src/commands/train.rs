@@ -267,6 +267,7 @@ impl Train {
 
     fn reopen(&self, path: &std::path::Path) -> anyhow::Result<(RunFolder, Held)> {
         let mut folder = RunFolder::open(path)?;
+        folder.clean();
         let data = &folder.config.data;
         let set = source::images(&data.train, Split::Train, data)?;
         let held = Held::out_of(set, data.validation)?;

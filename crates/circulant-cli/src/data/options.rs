@@ -55,4 +55,6 @@ pub struct ReadOptions {
     pub label_name: Option<String>,
     /// `[height, width]` to which the images of a folder are scaled; without it all must agree.
     pub size: Option<[usize; 2]>,
+    /// A CSV file without the label column has no labels, instead of being refused.
+    pub labels_optional: bool,
 }

@@ -1,7 +1,8 @@
 //! CSV: one example per line, a label column and numbers; read line by line, also from gzip.
 //!
 //! The label column is the one that is named, else a column called `label`, `class`, `target` or `y`.
-//! Labels are whole numbers from 0 or words; words become classes in alphabetical order.
+//! Labels are whole numbers from 0 or words; words become classes in alphabetical order. Where labels are
+//! optional, a file without such a column has numbers only.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,28 +31,38 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<FeatureSet, DataError>
     if !next(&mut reader, &mut record, &place)? {
         return Err(empty());
     }
-    let label = label_column(&record, options, &place)?;
+    let label = match label_column(&record, options, &place) {
+        Ok(column) => Some(column),
+        Err(_) if options.labels_optional && record.len() > 1 => None,
+        Err(error) => return Err(error),
+    };
     let has_header = is_header(&record, label);
     let columns = record.len();
     let mut values = Vec::new();
     let mut labels = Vec::new();
+    let mut examples = 0;
     let mut more = !has_header || next(&mut reader, &mut record, &place)?;
     while more {
         let line = record.position().map_or(0, |at| at.record() + 1);
         for (column, text) in record.iter().enumerate() {
-            if column == label {
+            if Some(column) == label {
                 labels.push(text.trim().to_owned());
             } else {
                 values.push(number(text.trim(), line, column, &place)?);
             }
         }
+        examples += 1;
         more = next(&mut reader, &mut record, &place)?;
     }
-    if labels.is_empty() {
+    if examples == 0 {
         return Err(empty());
     }
-    let shape = [labels.len(), columns - 1];
-    FeatureSet::new(values, shape, classes(&labels), place)
+    let shape = [examples, columns - usize::from(label.is_some())];
+    let labels = match label {
+        Some(_) => classes(&labels),
+        None => Labels::default(),
+    };
+    FeatureSet::new(values, shape, labels, place)
 }
 
 fn next(
@@ -121,11 +132,11 @@ fn label_column(
 }
 
 /// A line is a header when a column other than the label is no number.
-fn is_header(first: &StringRecord, label: usize) -> bool {
+fn is_header(first: &StringRecord, label: Option<usize>) -> bool {
     let mut others = first
         .iter()
         .enumerate()
-        .filter(|(column, _)| *column != label);
+        .filter(|(column, _)| Some(*column) != label);
     others.any(|(_, text)| text.trim().parse::<f32>().is_err())
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use circulant::models::HiddenKind;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,9 @@ pub struct DataConfig {
     /// Takes only that many examples, the first ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<usize>,
+    /// A CSV file without the label column has no labels, instead of being refused: for predictions.
+    #[serde(skip)]
+    pub labels_optional: bool,
     /// Keeps that many examples, the last ones, out of training and evaluates on them at the end.
     pub validation: usize,
     /// How pixels become floats.
@@ -63,6 +66,7 @@ impl Default for DataConfig {
             size: None,
             image: None,
             first: None,
+            labels_optional: false,
             validation: 0,
             normalisation: Normalisation::Unit,
         }
@@ -260,6 +264,24 @@ impl RunConfig {
             .with_context(|| format!("{} has settings that are not understood", path.display()))
     }
 
+    /// Reads a TOML file that must say everything: a setting that was lost must not silently have its default.
+    pub fn read_complete(path: &Path) -> anyhow::Result<Self> {
+        let config = Self::read(path)?;
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the settings {}", path.display()))?;
+        let table = |text: &str| -> anyhow::Result<toml::Table> { Ok(toml::from_str(text)?) };
+        if let Some(lost) = missing(&table(&config.to_toml())?, &table(&text)?) {
+            bail!(
+                "{} is damaged: the setting {lost} is missing; put a whole copy back, or train again",
+                path.display()
+            );
+        }
+        config
+            .check()
+            .with_context(|| format!("{} cannot be used", path.display()))?;
+        Ok(config)
+    }
+
     /// All of it as TOML.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("settings are numbers, words and tables")
@@ -309,6 +331,19 @@ impl RunConfig {
         }
         Ok(())
     }
+}
+
+/// The first setting of `complete` that `found` does not have.
+fn missing(complete: &toml::Table, found: &toml::Table) -> Option<String> {
+    complete
+        .iter()
+        .find_map(|(key, value)| match found.get(key) {
+            None => Some(key.clone()),
+            Some(there) => {
+                let lost = missing(value.as_table()?, there.as_table()?)?;
+                Some(format!("{key}.{lost}"))
+            }
+        })
 }
 
 #[cfg(test)]

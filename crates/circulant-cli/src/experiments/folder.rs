@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use circulant::bayes::{Bayesian, StepReport, write_atomically};
+use circulant::bayes::{Bayesian, StepReport, UNFINISHED, write_atomically};
 use circulant::models::{ImageClassifier, ParameterCount};
 use serde::{Deserialize, Serialize};
 
@@ -170,10 +170,14 @@ impl RunFolder {
             "{} holds no run: expected a folder with the file {CONFIG}, as `circulant train` makes it",
             path.display()
         );
-        let config = RunConfig::read(&path.join(CONFIG))?;
+        let config = RunConfig::read_complete(&path.join(CONFIG))?;
         let place = path.join(FACTS);
-        let text = fs::read_to_string(&place)
-            .with_context(|| format!("cannot read {}", place.display()))?;
+        let text = fs::read_to_string(&place).with_context(|| {
+            format!(
+                "cannot read {}; put it back, or train again with the settings of {CONFIG}",
+                place.display()
+            )
+        })?;
         let facts = serde_json::from_str(&text).with_context(|| {
             format!(
                 "{} is damaged; train again with the settings of {CONFIG}",
@@ -185,6 +189,17 @@ impl RunFolder {
             config,
             facts,
         })
+    }
+
+    /// Removes what a process that was killed had begun to write.
+    pub fn clean(&self) {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let unfinished =
+            |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(UNFINISHED);
+        for entry in entries.filter(unfinished) {
+            // It is only in the way, and may stay.
+            fs::remove_file(entry.path()).ok();
+        }
     }
 
     /// Asks for another number of steps, in `config.toml` too.
@@ -215,7 +230,14 @@ impl RunFolder {
         }
         let data = &self.facts.data;
         let network = model::network(&self.config, data.image(), data.classes)?;
-        Ok(network.load_checkpoint(path)?)
+        network.load_checkpoint(&path).with_context(|| {
+            format!(
+                "the checkpoint of {} cannot be used; copy it again from where it was made, or train anew with \
+                 `circulant train --config {} --out FOLDER`",
+                self.path.display(),
+                self.path.join(CONFIG).display()
+            )
+        })
     }
 
     /// All steps that were logged. A line that was being written when the process died is left out.

@@ -8,15 +8,21 @@
 //! | `folder.rs` | the folder of a run: settings, facts, steps, checkpoint |
 //! | `training.rs` | trains in a folder, or goes on |
 //! | `evaluation.rs` | predictions and their metrics |
+//! | `certification.rs`, `inspection.rs` | norms and radii; what was learned, as a page |
+//! | `loaded.rs` | a trained run, used on other data |
+//! | `pictures.rs` | spectra, filters and singular values of a network beside its prior |
 //! | `progress.rs`, `interrupt.rs` | bars or lines; Ctrl-C |
 //! | `facts.rs` | versions, commit, machine |
 //! | `mnist/` | the paper's first experiment and its report |
 
+pub mod certification;
 pub mod config;
 pub mod evaluation;
 pub mod facts;
 pub mod folder;
+pub mod inspection;
 pub mod interrupt;
+pub mod loaded;
 pub mod mnist;
 pub mod model;
 pub mod pictures;

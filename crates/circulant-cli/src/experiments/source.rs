@@ -46,6 +46,7 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
         input_name: options.input_name.clone(),
         label_name: options.label_name.clone(),
         size: options.size,
+        labels_optional: options.labels_optional,
     };
     let set = read(path, &reading).with_context(|| {
         let known = names().collect::<Vec<_>>().join(", ");

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use anyhow::Context;
-use circulant::bayes::{Bayesian, CheckpointPlan, KlWeight, LabelledData, Stop, Svi, SviConfig};
+use circulant::bayes::{
+    BayesError, Bayesian, CheckpointPlan, KlWeight, LabelledData, Stop, Svi, SviConfig,
+};
 use circulant::geometry::NormControl;
 use circulant::models::ImageClassifier;
 
@@ -40,7 +42,14 @@ pub fn train(
     let checkpoint = folder.checkpoint();
     if checkpoint.exists() {
         svi.resume(&checkpoint, data.fingerprint())
-            .with_context(|| format!("cannot go on with {}", folder.path().display()))?;
+            .with_context(|| {
+                format!(
+                    "cannot go on with {}; put a whole copy of its checkpoint back, or begin anew with \
+                     `circulant train --config {} --out FOLDER`",
+                    folder.path().display(),
+                    folder.path().join("config.toml").display()
+                )
+            })?;
     }
     let mut log = folder.log_from(svi.steps_done())?;
     let mut progress = Progress::new(title, config.training.steps);
@@ -62,6 +71,12 @@ pub fn train(
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
+    });
+    let stop = stop.map_err(|error| match error {
+        BayesError::File { .. } => anyhow::Error::new(error).context(
+            "the checkpoint cannot be written; is there space on the disk, and may you write there?",
+        ),
+        other => other.into(),
     })?;
     if let Some(error) = failed {
         return Err(error);

@@ -10,7 +10,7 @@
 //! synced and renamed: at every moment the old checkpoint or the new one is there. A checksum over all tensors
 //! tells a damaged file from a whole one before any of it is used.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -43,14 +43,25 @@ fn broken(path: &Path, message: impl ToString) -> BayesError {
     }
 }
 
+/// How the name of a file begins that [`write_atomically`] has not finished. Only a process that was killed leaves one.
+pub const UNFINISHED: &str = ".unfinished-";
+
 /// Replaces the file at `path` in one step: whoever reads it, and whenever the process dies, there is the old
-/// content or the new one.
+/// content or the new one. What is no file, such as a pipe or `/dev/stdout`, is written to.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    // A rename would put a file in the place of a device.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return std::fs::OpenOptions::new()
+            .write(true)
+            .open(path)?
+            .write_all(bytes);
+    }
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
     let mut builder = tempfile::Builder::new();
+    builder.prefix(UNFINISHED);
     // What others may read is for the umask to say, as with any new file.
     #[cfg(unix)]
     {
@@ -78,6 +89,24 @@ fn checksum<'a>(tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
         hash.update(bytes);
     }
     format!("{:08x}", hash.finalize())
+}
+
+/// A safetensors file with metadata, in the order of their keys: the crate writes them in the order of a hash table, which
+/// is another one in every process, so that equal runs would give different bytes.
+fn with_metadata(
+    file: &[u8],
+    metadata: &BTreeMap<String, String>,
+) -> Result<Vec<u8>, serde_json::Error> {
+    const LENGTH: usize = size_of::<u64>();
+    let length: [u8; LENGTH] = file[..LENGTH].try_into().expect("a file begins with one");
+    let (header, tensors) = file[LENGTH..].split_at(u64::from_le_bytes(length) as usize);
+    let mut header: BTreeMap<String, serde_json::Value> = serde_json::from_slice(header)?;
+    header.insert("__metadata__".to_owned(), serde_json::to_value(metadata)?);
+    let mut header = serde_json::to_vec(&header)?;
+    // Tensors begin at a multiple of eight bytes.
+    header.resize(header.len().next_multiple_of(LENGTH), b' ');
+    let length = (header.len() as u64).to_le_bytes();
+    Ok([&length, header.as_slice(), tensors].concat())
 }
 
 /// What must agree between a checkpoint and the run that resumes from it.
@@ -124,7 +153,7 @@ impl<M: Network> Svi<M> {
                 .iter()
                 .map(|(name, view)| (name.as_str(), view.data())),
         );
-        let mut metadata: HashMap<String, String> = identity(self, data_fingerprint)
+        let mut metadata: BTreeMap<String, String> = identity(self, data_fingerprint)
             .into_iter()
             .map(|(key, value)| (key.to_owned(), value))
             .collect();
@@ -144,8 +173,8 @@ impl<M: Network> Svi<M> {
         }
         metadata.insert("settings".to_owned(), self.config.to_string());
         metadata.insert("checksum".to_owned(), sum);
-        let bytes =
-            safetensors::serialize(tensors, Some(metadata)).map_err(|error| broken(path, error))?;
+        let bytes = safetensors::serialize(tensors, None).map_err(|error| broken(path, error))?;
+        let bytes = with_metadata(&bytes, &metadata).map_err(|error| broken(path, error))?;
         write_atomically(path, &bytes).map_err(file_error(path))
     }
 

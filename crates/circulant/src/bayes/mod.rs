@@ -34,7 +34,7 @@ mod site;
 mod svi;
 mod traversal;
 
-pub use self::checkpoint::write_atomically;
+pub use self::checkpoint::{UNFINISHED, write_atomically};
 pub use self::classifier::{Classifier, Ensemble};
 pub use self::data::{Batch, BatchOrder, LabelledData};
 pub use self::elbo::{Elbo, ElboEstimate, KlWeight};

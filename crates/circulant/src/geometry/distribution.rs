@@ -133,6 +133,17 @@ impl PosteriorGeometryConfig {
         inputs: Tensor<D>,
         target: Target<'_>,
     ) -> Result<PosteriorGeometry, GeometryError> {
+        self.measure_with_progress(network, inputs, target, |_, _| {})
+    }
+
+    /// [`Self::measure`] that calls `progress(done, all)` after every sample.
+    pub fn measure_with_progress<const D: usize, M: Classifier<D> + Lipschitz>(
+        &self,
+        network: &Bayesian<M>,
+        inputs: Tensor<D>,
+        target: Target<'_>,
+        mut progress: impl FnMut(usize, usize),
+    ) -> Result<PosteriorGeometry, GeometryError> {
         if self.samples == 0 {
             return Err(GeometryError::Setting {
                 what: "the number of posterior samples",
@@ -150,6 +161,7 @@ impl PosteriorGeometryConfig {
         for sample in 0..self.samples {
             let member = network.sample(Noise::new(self.seed, Purpose::Prediction, 0, sample));
             found.add(&config.certify_checked(&member, &inputs, target)?);
+            progress(sample + 1, self.samples);
         }
         Ok(found.into_geometry())
     }

@@ -1,0 +1,223 @@
+//! `circulant certify`: norms, the Lipschitz bound, and radii inside which decisions cannot change.
+
+use std::path::PathBuf;
+
+use anyhow::ensure;
+use clap::Args;
+use serde::Serialize;
+
+use super::output::{Format, OutFile, print, write};
+use super::reading::Reading;
+use crate::data::Split;
+use crate::experiments::certification::{Certification, InputRow, Quantiles, Radii, Summary};
+use crate::experiments::folder::pretty;
+use crate::experiments::loaded::LoadedRun;
+
+/// Certify a trained network: how far inputs may move before its decision can change.
+///
+/// Bounds the norm of every layer and with it how fast the logits can change; from the margin of an input follows a
+/// radius (2-norm, in the units of the normalised input) inside which the class cannot change, the rounding of the
+/// f32 computation included. Three radii, all of them true: `paper` m/(2L), `sqrt(2)` m/(sqrt(2) L), and
+/// `last layer`, which knows the weights of the read-out and is the largest as a rule. They are about the network at
+/// the posterior's mean; networks drawn from the posterior give the distributions. With labels, a radius counts where the
+/// class is right; without, it is about the predicted class.
+#[derive(Args)]
+#[command(
+    after_help = "The file of --out has one row per input: index, class (predicted), label (where known), margin,
+certified_margin (in spite of rounding), paper, sqrt_two, last_layer.
+
+Examples:
+  circulant certify runs/first --data mnist
+  circulant certify runs/first --data mnist --first 1000 --samples 200 --out radii.csv
+  circulant certify runs/first --data fashion-mnist --predicted --json"
+)]
+pub struct Certify {
+    /// The folder of a run, as `circulant train` makes it.
+    run: PathBuf,
+    /// A data set by name (see `circulant data list`) or a path. Read as the run's own data were, unless flags say
+    /// otherwise.
+    #[arg(long, value_name = "NAME|PATH")]
+    data: String,
+    /// The part to read, where there are two.
+    #[arg(long, value_enum, default_value_t = Split::Test)]
+    split: Split,
+    #[command(flatten)]
+    reading: Reading,
+    /// Certify the predicted class, right or wrong, though there are labels.
+    #[arg(long)]
+    predicted: bool,
+    /// Radii at which the certified accuracy is told.
+    #[arg(
+        long,
+        value_name = "X,X,...",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        default_value = "0,0.01,0.02,0.05,0.1,0.2,0.5,1"
+    )]
+    radii: Vec<f64>,
+    /// Networks to draw from the posterior; 0 for its mean alone.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    samples: u32,
+    /// Decides which networks are drawn.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Write the radii of every input to this file.
+    #[arg(long, value_name = "FILE.{csv,json}", value_parser = parse_out)]
+    out: Option<OutFile>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_out(text: &str) -> Result<OutFile, String> {
+    OutFile::parse(text, &[Format::Csv, Format::Json])
+}
+
+/// The JSON file of `--out`.
+#[derive(Serialize)]
+struct Everything<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    rows: &'a [InputRow],
+}
+
+impl Certify {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        for &radius in &self.radii {
+            ensure!(
+                radius >= 0.0 && radius.is_finite(),
+                "--radii: expected 0 or positive numbers, got {radius}"
+            );
+        }
+        let run = LoadedRun::open(&self.run)?;
+        let mut options = run.reading();
+        self.reading.apply(&mut options);
+        let set = run.images(&self.data, self.split, &options)?;
+        let certification = Certification {
+            samples: self.samples as usize,
+            seed: self.seed,
+            radii: self.radii.clone(),
+            predicted: self.predicted,
+        };
+        let (summary, rows) = certification.certify(&run, &set)?;
+        if let Some(file) = &self.out {
+            let text = match file.format {
+                Format::Json => pretty(&Everything {
+                    summary: &summary,
+                    rows: &rows,
+                })?,
+                _ => csv(&rows)?,
+            };
+            write(&file.path, text.as_bytes())?;
+            eprintln!("{} inputs in {}", rows.len(), file.path.display());
+        }
+        if self.json {
+            print(&format!("{}\n", serde_json::to_string(&summary)?))
+        } else {
+            print(&plain(&summary, set.source()))
+        }
+    }
+}
+
+fn csv(rows: &[InputRow]) -> anyhow::Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record([
+        "index",
+        "class",
+        "label",
+        "margin",
+        "certified_margin",
+        "paper",
+        "sqrt_two",
+        "last_layer",
+    ])?;
+    for row in rows {
+        let text = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        writer.write_record([
+            row.index.to_string(),
+            row.class.to_string(),
+            row.label.map_or(String::new(), |label| label.to_string()),
+            row.margin.to_string(),
+            row.certified_margin.to_string(),
+            row.radii.paper.to_string(),
+            row.radii.sqrt_two.to_string(),
+            text(row.radii.last_layer),
+        ])?;
+    }
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}
+
+fn plain(summary: &Summary, source: &str) -> String {
+    let mut text = format!(
+        "{}: {}, {} steps\n\n{:<14}{:>12}{:>12}{:>22}{:>12}\n",
+        summary.run,
+        summary.model,
+        summary.steps,
+        "layer",
+        "norm from",
+        "to",
+        "posterior 5 to 95 %",
+        "prior 95 %"
+    );
+    for layer in &summary.layers {
+        text.push_str(&format!(
+            "{:<14}{:>12.5}{:>12.5}{:>22}{:>12}\n",
+            layer.name,
+            layer.lower,
+            layer.upper,
+            layer.posterior.as_ref().map_or("-".to_owned(), band),
+            layer
+                .prior
+                .map_or("-".to_owned(), |bound| format!("{bound:.5}"))
+        ));
+    }
+    let drawn = summary.posterior.as_ref();
+    text.push_str(&format!(
+        "\nLipschitz bound {:.5}{}\nrounding allowance {:.3e} in the logits, for inputs of norm up to {:.4}\n",
+        summary.lipschitz,
+        drawn.map_or(String::new(), |drawn| format!(
+            " (posterior 5 to 95 %: {})",
+            band(&drawn.lipschitz)
+        )),
+        summary.rounding,
+        summary.input_norm
+    ));
+    let about = match summary.accuracy {
+        Some(accuracy) => format!("accuracy {accuracy:.4} at the posterior's mean"),
+        None => "about the predicted class, right or wrong".to_owned(),
+    };
+    text.push_str(&format!(
+        "\n{source}: {} inputs, {about}\n\n{:<26}{:>14}{:>14}{:>14}\n",
+        summary.inputs, "radius", "paper", "sqrt(2)", "last layer"
+    ));
+    let line = |name: &str, values: Radii<String>| {
+        let last = values.last_layer.unwrap_or_else(|| "-".to_owned());
+        format!(
+            "{name:<26}{:>14}{:>14}{last:>14}\n",
+            values.paper, values.sqrt_two
+        )
+    };
+    let median = |radii: &Radii<Quantiles>| radii.map(|found| format!("{:.5}", found.median));
+    text.push_str(&line("median", median(&summary.radii)));
+    if let Some(drawn) = drawn {
+        let name = format!("median, {} samples", drawn.samples);
+        text.push_str(&line(&name, median(&drawn.radii)));
+        text.push_str(&line("5 to 95 %, samples", drawn.radii.map(band)));
+    }
+    text.push('\n');
+    let what = if summary.accuracy.is_some() {
+        "right and certified at"
+    } else {
+        "certified at"
+    };
+    for at in &summary.certified {
+        let name = format!("{what} {}", at.radius);
+        text.push_str(&line(&name, at.share.map(|share| format!("{share:.4}"))));
+    }
+    text
+}
+
+fn band(found: &Quantiles) -> String {
+    format!("{:.4}..{:.4}", found.q05, found.q95)
+}

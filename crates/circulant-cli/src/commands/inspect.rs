@@ -1,0 +1,82 @@
+//! `circulant inspect`: a picture of what a run has learned.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::output::print;
+use crate::experiments::inspection::{Inspected, Inspection};
+use crate::experiments::loaded::LoadedRun;
+use crate::report::number::grouped;
+
+/// Look into a trained network: spectra, filters, singular values, and the prior.
+///
+/// Writes one HTML page that needs no other file: settings, parameter counts, the loss, the learned spectrum
+/// and filters against the prior's range and draws, norms and singular values of every layer.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  circulant inspect runs/first
+  circulant inspect runs/first --out first.html
+  circulant inspect runs/first --json")]
+pub struct Inspect {
+    /// The folder of a run, as `circulant train` makes it, or its checkpoint.
+    run: PathBuf,
+    /// Where the page goes [default: inspect.html in the run's folder].
+    #[arg(long, value_name = "FILE.html")]
+    out: Option<PathBuf>,
+    /// Print the numbers as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Output<'a> {
+    report: PathBuf,
+    #[serde(flatten)]
+    numbers: &'a Inspection,
+}
+
+impl Inspect {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let run = LoadedRun::open(&self.run)?;
+        let inspected = Inspected::new(&run)?;
+        let default = || run.folder.path().join("inspect.html");
+        let report = self.out.clone().unwrap_or_else(default);
+        inspected.write(&run, &report)?;
+        let numbers = &inspected.numbers;
+        if self.json {
+            let output = Output { report, numbers };
+            return print(&format!("{}\n", serde_json::to_string(&output)?));
+        }
+        let mut text = format!(
+            "{}: {}, {} weights, {} biases, {} steps\n{:<14}{:>12}{:>12}{:>12}{:>12}\n",
+            numbers.run,
+            numbers.model,
+            grouped(numbers.weights as u64),
+            grouped(numbers.biases as u64),
+            numbers.steps,
+            "layer",
+            "norm from",
+            "to",
+            "median",
+            "prior 95 %"
+        );
+        for layer in &numbers.layers {
+            text.push_str(&format!(
+                "{:<14}{:>12.5}{:>12.5}{:>12.5}{:>12}\n",
+                layer.name,
+                layer.lower,
+                layer.upper,
+                layer.singular_values.median,
+                layer
+                    .prior
+                    .map_or("-".to_owned(), |bound| format!("{bound:.5}"))
+            ));
+        }
+        text.push_str(&format!("{}\n", report.display()));
+        print(&text)
+    }
+}

@@ -1,0 +1,179 @@
+//! `circulant predict`: the classes of inputs, with what the network does not know about them.
+
+use std::path::PathBuf;
+
+use circulant::bayes::Predictions;
+use clap::Args;
+use serde::Serialize;
+
+use super::output::{Format, OutFile, print, write};
+use super::reading::Reading;
+use crate::data::{Split, npy};
+use crate::experiments::evaluation::Sampling;
+use crate::experiments::folder::pretty;
+use crate::experiments::loaded::LoadedRun;
+
+/// Predict the classes of images or features, with uncertainties.
+///
+/// Averages the class probabilities over networks drawn from the posterior. Per input: the most probable class, the
+/// probability of every class, the predictive entropy (all uncertainty, in nats), the expected entropy (what
+/// more training data would not remove) and the mutual information (what more data would remove; high for inputs unlike
+/// the training data). Labels are not needed.
+#[derive(Args)]
+#[command(after_help = "The file's name says its format:
+  .csv    index, class, name, probability_0, probability_1, ..., predictive_entropy, expected_entropy,
+          mutual_information
+  .json   an array of objects with the same entries, the probabilities as one array
+  .jsonl  the same objects, one per line
+  .npy    float32 [inputs, classes + 3]: the probabilities of all classes, then predictive entropy,
+          expected entropy, mutual information
+
+Examples:
+  circulant predict runs/first --data mnist --out predictions.csv
+  circulant predict runs/first --data new-images.npy --samples 200 --out predictions.npy
+  circulant predict runs/first --data fashion-mnist --first 100 --json | head")]
+pub struct Predict {
+    /// The folder of a run, as `circulant train` makes it.
+    run: PathBuf,
+    /// A data set by name (see `circulant data list`) or a path. Read as the run's own data were, unless flags say
+    /// otherwise.
+    #[arg(long, value_name = "NAME|PATH")]
+    data: String,
+    /// The part to read, where there are two.
+    #[arg(long, value_enum, default_value_t = Split::Test)]
+    split: Split,
+    #[command(flatten)]
+    reading: Reading,
+    /// Networks to draw from the posterior.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    samples: u32,
+    /// Decides which networks are drawn.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Write to this file instead of CSV to stdout.
+    #[arg(long, value_name = "FILE.{csv,json,jsonl,npy}", value_parser = parse_out)]
+    out: Option<OutFile>,
+    /// Print one JSON object per input to stdout.
+    #[arg(long, conflicts_with = "out")]
+    json: bool,
+}
+
+fn parse_out(text: &str) -> Result<OutFile, String> {
+    use Format::{Csv, Json, JsonLines, Npy};
+    OutFile::parse(text, &[Csv, Json, JsonLines, Npy])
+}
+
+/// What is known about one input.
+#[derive(Serialize)]
+struct Row<'a> {
+    index: usize,
+    class: usize,
+    name: Option<&'a str>,
+    probabilities: &'a [f32],
+    predictive_entropy: f32,
+    expected_entropy: f32,
+    mutual_information: f32,
+}
+
+impl Predict {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let run = LoadedRun::open(&self.run)?;
+        let mut options = run.reading();
+        self.reading.apply(&mut options);
+        let set = run.images(&self.data, self.split, &options)?;
+        let sampling = Sampling {
+            // Draws from a point are all the same.
+            samples: if run.is_bayesian() {
+                self.samples as usize
+            } else {
+                1
+            },
+            seed: self.seed,
+        };
+        let normalisation = &run.folder.config.data.normalisation;
+        let predictions = sampling.predict(&run.network, &set, normalisation, "predicting")?;
+        let rows = rows(&run, &predictions);
+        match &self.out {
+            None if self.json => print(&json_lines(&rows)?),
+            None => print(&csv(&rows, predictions.classes)?),
+            Some(file) => {
+                let bytes = match file.format {
+                    Format::Csv => csv(&rows, predictions.classes)?.into_bytes(),
+                    Format::Json => pretty(&rows)?.into_bytes(),
+                    Format::JsonLines => json_lines(&rows)?.into_bytes(),
+                    Format::Npy => array(&rows, predictions.classes),
+                };
+                write(&file.path, &bytes)?;
+                eprintln!("{} predictions in {}", rows.len(), file.path.display());
+                Ok(())
+            }
+        }
+    }
+}
+
+fn rows<'a>(run: &'a LoadedRun, predictions: &'a Predictions) -> Vec<Row<'a>> {
+    let classes = predictions.classes_of_inputs();
+    let information = predictions.mutual_information();
+    let rows = classes.zip(information).enumerate();
+    rows.map(|(index, (class, mutual_information))| Row {
+        index,
+        class,
+        name: run.class_name(class),
+        probabilities: &predictions.probabilities[index * predictions.classes..]
+            [..predictions.classes],
+        predictive_entropy: predictions.predictive_entropy[index],
+        expected_entropy: predictions.expected_entropy[index],
+        mutual_information,
+    })
+    .collect()
+}
+
+fn json_lines(rows: &[Row<'_>]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for row in rows {
+        text.push_str(&serde_json::to_string(row)?);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn csv(rows: &[Row<'_>], classes: usize) -> anyhow::Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let probabilities = (0..classes).map(|class| format!("probability_{class}"));
+    let header = ["index", "class", "name"].map(str::to_owned).into_iter();
+    let uncertainties = [
+        "predictive_entropy",
+        "expected_entropy",
+        "mutual_information",
+    ];
+    let header = header
+        .chain(probabilities)
+        .chain(uncertainties.map(str::to_owned));
+    writer.write_record(header)?;
+    for row in rows {
+        writer.write_field(row.index.to_string())?;
+        writer.write_field(row.class.to_string())?;
+        writer.write_field(row.name.unwrap_or_default())?;
+        for value in numbers(row) {
+            writer.write_field(value.to_string())?;
+        }
+        writer.write_record(None::<&[u8]>)?;
+    }
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}
+
+fn array(rows: &[Row<'_>], classes: usize) -> Vec<u8> {
+    let values: Vec<f32> = rows.iter().flat_map(numbers).collect();
+    npy::f32_bytes(&[rows.len(), classes + 3], &values)
+}
+
+/// The probabilities and the three uncertainties.
+fn numbers<'a>(row: &'a Row<'_>) -> impl Iterator<Item = f32> + 'a {
+    let uncertainties = [
+        row.predictive_entropy,
+        row.expected_entropy,
+        row.mutual_information,
+    ];
+    row.probabilities.iter().copied().chain(uncertainties)
+}

@@ -1,0 +1,362 @@
+//! What can be promised about a trained network: norms of its layers, its Lipschitz bound, and radii inside which its
+//! decisions cannot change; for the posterior's mean and, as distributions, for networks drawn from the posterior.
+
+use anyhow::anyhow;
+use burn::module::Module;
+use circulant::geometry::{
+    Certificate, CertificateConfig, Certificates, Distribution, LowerBound, PosteriorGeometry,
+    PosteriorGeometryConfig, Target, prior_network_bound,
+};
+use serde::Serialize;
+
+use super::loaded::LoadedRun;
+use super::pictures;
+use super::progress::Progress;
+use super::source::tensor;
+use crate::data::ImageSet;
+
+/// The probability that the prior's bounds do not hold.
+pub const DELTA: f64 = 0.05;
+
+/// How a run is certified.
+#[derive(Debug, Clone)]
+pub struct Certification {
+    /// Networks drawn from the posterior; 0 leaves the distributions out.
+    pub samples: usize,
+    /// Their seed.
+    pub seed: u64,
+    /// Where the certified accuracy is looked at.
+    pub radii: Vec<f64>,
+    /// Certifies the predicted class, right or wrong, even where labels are known.
+    pub predicted: bool,
+}
+
+/// Everything but the single inputs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// The folder of the run.
+    pub run: String,
+    /// The kind of its hidden layers.
+    pub model: &'static str,
+    /// Steps of training.
+    pub steps: u64,
+    /// The number of inputs.
+    pub inputs: usize,
+    /// `label` or `predicted`: the class that radii are about.
+    pub target: &'static str,
+    /// The share of inputs whose predicted class is the label; where labels are known.
+    pub accuracy: Option<f64>,
+    /// In the order in which they are applied.
+    pub layers: Vec<LayerNorms>,
+    /// Of the posterior's mean.
+    pub lipschitz: f64,
+    /// How far f32 logits can be from exact ones; subtracted from margins.
+    pub rounding: f64,
+    /// The largest norm of an input for which the promise holds.
+    pub input_norm: f64,
+    /// Radii of the posterior's mean.
+    pub radii: Radii<Quantiles>,
+    /// Per radius, the share of all inputs that are certified that far (and right, where labels are known).
+    pub certified: Vec<CertifiedAt>,
+    /// Over networks drawn from the posterior.
+    pub posterior: Option<PosteriorSummary>,
+    /// `1 - DELTA`, the probability with which the prior's bounds hold together.
+    pub prior_probability: f64,
+}
+
+/// The norm of one layer.
+#[derive(Debug, Clone, Serialize)]
+pub struct LayerNorms {
+    /// As in the network.
+    pub name: String,
+    /// Of the posterior's mean, from below.
+    pub lower: f64,
+    /// From above.
+    pub upper: f64,
+    /// Upper bounds over posterior samples.
+    pub posterior: Option<Quantiles>,
+    /// What the norm does not exceed under the prior, for spectral layers.
+    pub prior: Option<f64>,
+}
+
+/// A number for each of the three radii.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Radii<T> {
+    /// `m/(2 L)`.
+    pub paper: T,
+    /// `m/(sqrt(2) L)`.
+    pub sqrt_two: T,
+    /// Pairs of columns of the last layer.
+    pub last_layer: Option<T>,
+}
+
+impl<T> Radii<T> {
+    /// Each of them through a function.
+    pub fn map<U>(&self, f: impl Fn(&T) -> U) -> Radii<U> {
+        Radii {
+            paper: f(&self.paper),
+            sqrt_two: f(&self.sqrt_two),
+            last_layer: self.last_layer.as_ref().map(&f),
+        }
+    }
+}
+
+/// Shares of inputs at one radius.
+#[derive(Debug, Clone, Serialize)]
+pub struct CertifiedAt {
+    /// The radius, in the 2-norm of the normalised input.
+    pub radius: f64,
+    /// The shares.
+    #[serde(flatten)]
+    pub share: Radii<f64>,
+}
+
+/// A distribution in a few numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// The mean.
+    pub mean: f64,
+    /// 5 %.
+    pub q05: f64,
+    /// 25 %.
+    pub q25: f64,
+    /// 50 %.
+    pub median: f64,
+    /// 75 %.
+    pub q75: f64,
+    /// 95 %.
+    pub q95: f64,
+}
+
+impl Quantiles {
+    /// Of numbers in any order, at least one.
+    pub fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let place = share * (values.len() - 1) as f64;
+            let (low, part) = (place.floor() as usize, place.fract());
+            values[low] * (1.0 - part) + values[place.ceil() as usize] * part
+        };
+        Self {
+            mean: values.iter().sum::<f64>() / values.len() as f64,
+            q05: at(0.05),
+            q25: at(0.25),
+            median: at(0.5),
+            q75: at(0.75),
+            q95: at(0.95),
+        }
+    }
+}
+
+impl From<&Distribution> for Quantiles {
+    fn from(distribution: &Distribution) -> Self {
+        Self {
+            mean: distribution.mean(),
+            q05: distribution.quantile(0.05),
+            q25: distribution.quantile(0.25),
+            median: distribution.quantile(0.5),
+            q75: distribution.quantile(0.75),
+            q95: distribution.quantile(0.95),
+        }
+    }
+}
+
+/// Over posterior samples, and over pairs of sample and input.
+#[derive(Debug, Clone, Serialize)]
+pub struct PosteriorSummary {
+    /// Networks drawn.
+    pub samples: usize,
+    /// Their seed.
+    pub seed: u64,
+    /// One per sample.
+    pub lipschitz: Quantiles,
+    /// One per sample.
+    pub rounding: Quantiles,
+    /// One per pair.
+    pub margin: Quantiles,
+    /// One per pair.
+    pub radii: Radii<Quantiles>,
+    /// The share of pairs whose class is certain in spite of rounding.
+    pub certified_share: f64,
+}
+
+/// One input.
+#[derive(Debug, Clone, Serialize)]
+pub struct InputRow {
+    /// From 0.
+    pub index: usize,
+    /// The predicted class.
+    pub class: usize,
+    /// The true class, where known.
+    pub label: Option<usize>,
+    /// Of the class that is certified, in the f32 logits.
+    pub margin: f64,
+    /// What is left of it in spite of rounding.
+    pub certified_margin: f64,
+    /// The radii.
+    #[serde(flatten)]
+    pub radii: Radii<f64>,
+}
+
+impl Certification {
+    /// Certifies the network of a run at images.
+    pub fn certify(
+        &self,
+        run: &LoadedRun,
+        set: &ImageSet,
+    ) -> anyhow::Result<(Summary, Vec<InputRow>)> {
+        let labels = if self.predicted {
+            None
+        } else {
+            run.classes_of(set).map_err(|error| {
+                anyhow!("{error}, or certify the predicted class with --predicted")
+            })?
+        };
+        let target = labels.as_deref().map_or(Target::Predicted, Target::True);
+        let images = tensor(set, &run.folder.config.data.normalisation)?;
+        let mean = run.network.valid().mean();
+        let certificates = CertificateConfig::new().certify(&mean, images.clone(), target)?;
+        let posterior = if self.samples == 0 || !run.is_bayesian() {
+            None
+        } else {
+            let config = PosteriorGeometryConfig::new()
+                .with_samples(self.samples)
+                .with_seed(self.seed);
+            let mut progress = Progress::new("posterior samples", self.samples as u64);
+            let report = |done: usize, _| progress.at(done as u64, String::new);
+            let found = config.measure_with_progress(&run.network, images, target, report)?;
+            progress.clear();
+            Some(found)
+        };
+        let rows: Vec<InputRow> = certificates
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(index, certificate)| InputRow {
+                index,
+                class: certificate.predicted,
+                label: labels.as_ref().map(|labels| labels[index]),
+                margin: certificate.margin,
+                certified_margin: certificate.certified_margin.get(),
+                radii: radii(certificate),
+            })
+            .collect();
+        let summary = self.summary(run, &certificates, posterior.as_ref(), &rows)?;
+        Ok((summary, rows))
+    }
+
+    fn summary(
+        &self,
+        run: &LoadedRun,
+        certificates: &Certificates,
+        posterior: Option<&PosteriorGeometry>,
+        rows: &[InputRow],
+    ) -> anyhow::Result<Summary> {
+        let right = |row: &&InputRow| row.label == Some(row.class);
+        let share = |count: usize| count as f64 / rows.len() as f64;
+        let labelled = rows.iter().any(|row| row.label.is_some());
+        Ok(Summary {
+            run: run.folder.path().display().to_string(),
+            model: run.folder.config.model.kind.name(),
+            steps: run.steps,
+            inputs: rows.len(),
+            target: if labelled { "label" } else { "predicted" },
+            accuracy: labelled.then(|| share(rows.iter().filter(right).count())),
+            layers: layers(run, certificates, posterior)?,
+            lipschitz: certificates.network.upper().get(),
+            rounding: certificates.rounding.get(),
+            input_norm: certificates.input_norm.get(),
+            radii: over(rows, Quantiles::of),
+            certified: self.radii.iter().map(|&at| certified(rows, at)).collect(),
+            posterior: posterior.map(|found| PosteriorSummary {
+                samples: self.samples,
+                seed: self.seed,
+                lipschitz: (&found.bounds).into(),
+                rounding: (&found.rounding).into(),
+                margin: (&found.margins).into(),
+                radii: Radii {
+                    paper: (&found.paper).into(),
+                    sqrt_two: (&found.sqrt_two).into(),
+                    last_layer: found.last_layer.as_ref().map(Into::into),
+                },
+                certified_share: found.certified_share,
+            }),
+            prior_probability: 1.0 - DELTA,
+        })
+    }
+}
+
+fn radii(certificate: &Certificate) -> Radii<f64> {
+    Radii {
+        paper: certificate.paper.get(),
+        sqrt_two: certificate.sqrt_two.get(),
+        last_layer: certificate.last_layer.map(LowerBound::get),
+    }
+}
+
+/// A summary of each of the radii.
+fn over<T>(rows: &[InputRow], summary: impl Fn(Vec<f64>) -> T) -> Radii<T> {
+    let last: Option<Vec<f64>> = rows.iter().map(|row| row.radii.last_layer).collect();
+    Radii {
+        paper: summary(rows.iter().map(|row| row.radii.paper).collect()),
+        sqrt_two: summary(rows.iter().map(|row| row.radii.sqrt_two).collect()),
+        last_layer: last.map(&summary),
+    }
+}
+
+fn certified(rows: &[InputRow], radius: f64) -> CertifiedAt {
+    // A radius of 0 needs a certain class too; a wrong class has no positive margin.
+    let certain: Vec<InputRow> = rows
+        .iter()
+        .filter(|row| row.certified_margin > 0.0)
+        .cloned()
+        .collect();
+    let share = |values: Vec<f64>| {
+        let reached = values.iter().filter(|&&value| value >= radius).count();
+        reached as f64 / rows.len() as f64
+    };
+    CertifiedAt {
+        radius,
+        share: over(&certain, share),
+    }
+}
+
+fn layers(
+    run: &LoadedRun,
+    certificates: &Certificates,
+    posterior: Option<&PosteriorGeometry>,
+) -> anyhow::Result<Vec<LayerNorms>> {
+    let priors = prior_norms(run)?;
+    let layers = certificates.network.layers().into_iter();
+    let norms = layers.map(|layer| {
+        let drawn = posterior.and_then(|found| {
+            let mut layers = found.layers.iter();
+            layers.find(|(name, _)| name == layer.name())
+        });
+        let prior = priors.iter().find(|(name, _)| name == layer.name());
+        LayerNorms {
+            name: layer.name().to_owned(),
+            lower: layer.norm().lower().get(),
+            upper: layer.norm().upper().get(),
+            posterior: drawn.map(|(_, norms)| norms.into()),
+            prior: prior.map(|(_, bound)| *bound),
+        }
+    });
+    Ok(norms.collect())
+}
+
+/// Names and bounds of the spectral layers, which hold together with a probability of `1 - DELTA`. A learned slope counts
+/// as fixed at its posterior's mean.
+pub fn prior_norms(run: &LoadedRun) -> anyhow::Result<Vec<(String, f64)>> {
+    let layers = pictures::hidden_layers(&run.network, &run.folder.config.posterior)?;
+    let spectral = layers
+        .iter()
+        .filter_map(|layer| Some((layer.name.clone(), layer.spectral_prior()?)));
+    let (names, priors): (Vec<_>, Vec<_>) = spectral.unzip();
+    if priors.is_empty() {
+        return Ok(Vec::new());
+    }
+    let bounds = prior_network_bound(&priors, DELTA)?;
+    let bounds = bounds.layers.into_iter().map(|bound| bound.get());
+    Ok(names.into_iter().zip(bounds).collect())
+}

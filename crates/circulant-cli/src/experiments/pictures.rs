@@ -1,0 +1,360 @@
+//! Pictures of what a network has learned, beside its prior: spectra, filters, singular values.
+//!
+//! [`hidden_layers`] takes a network apart; every [`LayerPicture`] draws itself. [`spectrum`] and [`filters`] are the
+//! short way for networks of one hidden layer, which those of the paper are.
+//!
+//! Filters are circular: they are drawn with offset 0 in the middle.
+
+mod numbers;
+
+use anyhow::Context;
+use burn::module::Module;
+use circulant::bayes::{AnyPosterior, Bayesian, Noise, Posterior, Purpose, Slope, SpectralPrior};
+use circulant::kernels::standard_normal;
+use circulant::models::{HiddenLayer, ImageClassifier};
+
+use self::numbers::{Shape, to_host};
+use super::config::PosteriorConfig;
+use crate::report::figure::{
+    Axis, AxisKind, Curve, CurveLook, Curves, Drawing, Filter, Filters, Spectra, Spectrum,
+};
+
+/// Draws behind a band of 5 to 95 %.
+const DRAWS: usize = 200;
+/// Draws that are shown one by one.
+const SHOWN: usize = 4;
+/// Heat maps of learned filters.
+const LEARNED: usize = 8;
+/// The grey of the palette.
+const PRIOR: usize = 6;
+/// 5 and 95 % of `|N(0, 1)|`, and of the modulus of a complex number with `E|h|^2 = 1`.
+const REAL_BAND: [f64; 2] = [0.062_706_8, 1.959_964];
+const COMPLEX_BAND: [f64; 2] = [0.226_480, 1.730_818];
+
+/// `|h_k|` of the last hidden layer with the bands of posterior and prior, if it is circulant.
+pub fn spectrum(
+    network: &Bayesian<ImageClassifier>,
+    posterior: &PosteriorConfig,
+    title: &str,
+) -> anyhow::Result<Option<Drawing>> {
+    let last = hidden_layers(network, posterior)?.pop();
+    Ok(last.and_then(|layer| layer.spectrum(title)))
+}
+
+/// The filters of the last hidden layer and draws from their prior.
+pub fn filters(
+    network: &Bayesian<ImageClassifier>,
+    posterior: &PosteriorConfig,
+    title: &str,
+) -> anyhow::Result<Drawing> {
+    let last = hidden_layers(network, posterior)?.pop();
+    Ok(last
+        .context("an image classifier has a hidden layer")?
+        .filters(title))
+}
+
+/// All singular values of the read-out at the posterior's mean, in falling order.
+pub fn output_singular_values(network: &Bayesian<ImageClassifier>) -> anyhow::Result<Vec<f64>> {
+    let weight = network.valid().mean().output.weight.val();
+    let [inputs, outputs] = weight.dims();
+    numbers::matrix_singular_values(inputs, outputs, &to_host(weight))
+}
+
+/// The hidden layers of a network, with the priors that `posterior` gave them.
+pub fn hidden_layers(
+    network: &Bayesian<ImageClassifier>,
+    posterior: &PosteriorConfig,
+) -> anyhow::Result<Vec<LayerPicture>> {
+    let network = network.valid();
+    let mean = network.mean();
+    let layers = mean.hidden_layers().map(|(name, layer)| {
+        let path = format!("{name}.{}", numbers::parameter(layer));
+        let factor = network.posteriors().find(|(found, _)| *found == path);
+        let factor = factor
+            .with_context(|| format!("{path} has no posterior"))?
+            .1;
+        let slope = match &factor.slope {
+            None => posterior.slope,
+            Some(z) => softplus(to_host(z.mean()).first().copied().unwrap_or_default()),
+        };
+        let prior = match layer.spectrum_layout() {
+            None => None,
+            Some(layout) => {
+                let spectrum = Slope {
+                    deviation: posterior.prior_deviation,
+                    alpha: slope,
+                };
+                Some(SpectralPrior::new(&layout, &spectrum)?)
+            }
+        };
+        Ok(LayerPicture {
+            name,
+            mean: layer.clone(),
+            shape: Shape::of(layer, mean.grid()),
+            posterior: factor.posterior.clone(),
+            learned_slope: factor.slope.is_some().then_some(slope),
+            prior,
+        })
+    });
+    layers.collect()
+}
+
+fn softplus(z: f64) -> f64 {
+    z.max(0.0) + (-z.abs()).exp().ln_1p()
+}
+
+/// A hidden layer: the posterior's mean, its draws, and the prior's.
+pub struct LayerPicture {
+    /// As in the network: `hidden`, `body.0`.
+    pub name: String,
+    /// Of the prior, if it is learned: at the posterior's mean.
+    pub learned_slope: Option<f64>,
+    mean: HiddenLayer,
+    shape: Shape,
+    posterior: AnyPosterior,
+    /// Of spectral layers. All others have independent standard normal weights.
+    prior: Option<SpectralPrior>,
+}
+
+impl LayerPicture {
+    /// The prior of spectral coordinates; at a learned slope's mean.
+    pub fn spectral_prior(&self) -> Option<&SpectralPrior> {
+        self.prior.as_ref()
+    }
+
+    /// All singular values of the layer at the posterior's mean, in falling order. Of a convolution: those of the
+    /// circular one.
+    pub fn singular_values(&self) -> anyhow::Result<Vec<f64>> {
+        self.shape.singular_values(&self.mean)
+    }
+
+    /// The layer at the posterior's mean.
+    pub fn mean(&self) -> &HiddenLayer {
+        &self.mean
+    }
+
+    /// `|h_k|` of a draw per bin; in 2D the mean of `|K|` per ring of equal radius. Nothing for layers without a
+    /// spectrum.
+    pub fn magnitudes(&self, layer: &HiddenLayer) -> Option<Vec<f64>> {
+        self.shape.magnitudes(layer)
+    }
+
+    /// `|h_k|` over the frequency, with the bands of posterior and prior; 2D layers show the mean of `|K|` over rings
+    /// of equal radius. Nothing for layers without a spectrum.
+    pub fn spectrum(&self, title: &str) -> Option<Drawing> {
+        let magnitudes = self.shape.magnitudes(&self.mean)?;
+        let samples = self.posterior_draws(DRAWS);
+        let samples = samples.filter_map(|layer| self.shape.magnitudes(&layer));
+        let learned = Spectrum {
+            name: self.learned_name().to_owned(),
+            band: band(&samples.collect::<Vec<_>>()),
+            magnitudes,
+        };
+        let draws = |count| -> Vec<Vec<f64>> {
+            let draws = self.prior_draws(count);
+            draws
+                .filter_map(|layer| self.shape.magnitudes(&layer))
+                .collect()
+        };
+        let radii = self.shape.radii();
+        let spectra = Spectra {
+            title: title.to_owned(),
+            spectra: vec![learned],
+            prior_band: match &radii {
+                None => self.prior_band(),
+                Some(_) => band(&draws(DRAWS)),
+            },
+            prior_label: format!("{}, 5 to 95 %", self.prior_name()),
+            prior_draws: draws(SHOWN),
+            kind: AxisKind::Log,
+        };
+        Some(match radii {
+            None => spectra.draw(),
+            Some(radii) => over_radii(spectra, &radii),
+        })
+    }
+
+    /// Learned filters and draws from the prior: curves in 1D, heat maps in 2D. A dense layer shows what its first
+    /// outputs weigh.
+    pub fn filters(&self, title: &str) -> Drawing {
+        if self.shape.is_signal() {
+            return self.filter_curves(title);
+        }
+        let learned = self.shape.filters(&self.mean, LEARNED);
+        let one = learned.len() == 1;
+        let mut filters = learned;
+        if one {
+            self.learned_name().clone_into(&mut filters[0].name);
+            let draws = self.posterior_draws(SHOWN - 1).enumerate();
+            filters.extend(draws.flat_map(|(index, layer)| {
+                named(self.shape.filters(&layer, 1), "posterior draw", index)
+            }));
+        }
+        let draws = self.prior_draws(SHOWN).enumerate();
+        filters.extend(
+            draws.flat_map(|(index, layer)| {
+                named(self.shape.filters(&layer, 1), "prior draw", index)
+            }),
+        );
+        Filters {
+            title: title.to_owned(),
+            filters,
+            columns: SHOWN,
+            // A prior may be many times wider than what is learned.
+            shared_scale: false,
+        }
+        .draw()
+    }
+
+    fn filter_curves(&self, title: &str) -> Drawing {
+        let values = |layer: &HiddenLayer| {
+            let filter = self.shape.filters(layer, 1).pop();
+            filter.map(|filter| filter.values).unwrap_or_default()
+        };
+        let learned = values(&self.mean);
+        let middle = (learned.len() / 2) as f64;
+        let x: Vec<f64> = (0..learned.len()).map(|i| i as f64 - middle).collect();
+        let mut curves = Vec::new();
+        for (index, layer) in self.prior_draws(2).enumerate() {
+            let name = if index == 0 { "prior draws" } else { "" };
+            let curve = Curve::new(name, x.clone(), values(&layer)).looking(CurveLook::Faint);
+            curves.push(curve.coloured(PRIOR));
+        }
+        let samples: Vec<Vec<f64>> = self.posterior_draws(DRAWS).map(|l| values(&l)).collect();
+        let mut curve = Curve::new(self.learned_name(), x, learned).coloured(0);
+        curve.band = band(&samples);
+        curves.push(curve);
+        Curves {
+            title: title.to_owned(),
+            x: Axis::linear("offset"),
+            y: Axis::linear("filter"),
+            curves,
+        }
+        .draw()
+    }
+
+    fn learned_name(&self) -> &'static str {
+        match self.posterior {
+            AnyPosterior::Point(_) => "learned",
+            _ => "posterior mean",
+        }
+    }
+
+    fn prior_name(&self) -> String {
+        match self.learned_slope {
+            None => "prior".to_owned(),
+            Some(slope) => format!("prior at the learned slope {slope:.2}"),
+        }
+    }
+
+    /// The layer at draws from the posterior; none where there is only a point.
+    pub fn posterior_draws(&self, count: usize) -> impl Iterator<Item = HiddenLayer> + '_ {
+        let count = match self.posterior {
+            AnyPosterior::Point(_) => 0,
+            _ => count,
+        };
+        (0..count).map(|sample| {
+            let key = Noise::new(0, Purpose::Prediction, 0, sample).next_key();
+            numbers::with_values(&self.mean, to_host(self.posterior.sample(key)))
+        })
+    }
+
+    /// The layer at draws from the prior.
+    pub fn prior_draws(&self, count: usize) -> impl Iterator<Item = HiddenLayer> + '_ {
+        (0..count).map(|sample| {
+            // Another seed than that of the posterior's draws, which must look unrelated.
+            let key = Noise::new(1, Purpose::Prediction, 0, sample).next_key();
+            let values = match &self.prior {
+                Some(prior) => prior.draw(key),
+                None => {
+                    let mut values = vec![0.0; self.posterior.coordinates()];
+                    standard_normal(key, &mut values);
+                    values
+                }
+            };
+            numbers::with_values(&self.mean, values)
+        })
+    }
+
+    /// 5 and 95 % of `|h_k|` under the prior, per bin of a half-spectrum; nothing in 2D.
+    pub fn prior_band(&self) -> Vec<[f64; 2]> {
+        let Some(length) = self.shape.signal_length() else {
+            return Vec::new();
+        };
+        (0..=length / 2)
+            .map(|k| {
+                // A filter of independent standard normal numbers has E|h|^2 = length.
+                let density = self
+                    .prior
+                    .as_ref()
+                    .map_or(length as f64, |prior| prior.densities()[k]);
+                let unit = if k == 0 || 2 * k == length {
+                    REAL_BAND
+                } else {
+                    COMPLEX_BAND
+                };
+                unit.map(|quantile| quantile * density.sqrt())
+            })
+            .collect()
+    }
+}
+
+/// The same spectra over radii instead of bins.
+fn over_radii(spectra: Spectra, radii: &[f64]) -> Drawing {
+    let curve = |name: &str, y: Vec<f64>, band: Vec<[f64; 2]>| Curve {
+        band,
+        ..Curve::new(name, radii.to_vec(), y)
+    };
+    let middle = spectra.prior_band.iter();
+    let middle = middle.map(|[low, high]| f64::midpoint(*low, *high));
+    let mut curves = vec![
+        curve(
+            &spectra.prior_label,
+            middle.collect(),
+            spectra.prior_band.clone(),
+        )
+        .looking(CurveLook::Band)
+        .coloured(PRIOR),
+    ];
+    for (index, draw) in spectra.prior_draws.into_iter().enumerate() {
+        let name = if index == 0 { "prior draws" } else { "" };
+        let faint = curve(name, draw, Vec::new()).looking(CurveLook::Faint);
+        curves.push(faint.coloured(PRIOR));
+    }
+    for (index, learned) in spectra.spectra.into_iter().enumerate() {
+        curves.push(curve(&learned.name, learned.magnitudes, learned.band).coloured(index));
+    }
+    Curves {
+        title: spectra.title,
+        x: Axis::linear("radius in the plane of frequencies (1 at the edge)"),
+        y: Axis {
+            label: "mean of |K|".to_owned(),
+            kind: spectra.kind,
+            range: None,
+        },
+        curves,
+    }
+    .draw()
+}
+
+fn named(mut filters: Vec<Filter>, name: &str, index: usize) -> Vec<Filter> {
+    for filter in &mut filters {
+        filter.name = format!("{name} {}", index + 1);
+    }
+    filters
+}
+
+/// 5 and 95 % of the draws, position by position; none of no draws.
+fn band(draws: &[Vec<f64>]) -> Vec<[f64; 2]> {
+    let Some(first) = draws.first() else {
+        return Vec::new();
+    };
+    (0..first.len())
+        .map(|position| {
+            let mut values: Vec<f64> = draws.iter().map(|draw| draw[position]).collect();
+            values.sort_by(f64::total_cmp);
+            let at = |share: f64| values[(share * (values.len() - 1) as f64).round() as usize];
+            [at(0.05), at(0.95)]
+        })
+        .collect()
+}

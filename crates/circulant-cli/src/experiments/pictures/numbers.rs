@@ -1,0 +1,267 @@
+//! The numbers behind the pictures of one layer: magnitudes, filters, singular values, whatever its kind.
+
+use anyhow::Context;
+use burn::module::Param;
+use burn::nn::conv::Conv2d;
+use burn::tensor::{Tensor, TensorData};
+use circulant::kernels::{Complex, HalfPlane, HalfSpectrum, singular_values_2d};
+use circulant::models::HiddenLayer;
+use circulant::nn::CirculantLayer;
+
+use crate::report::figure::Filter;
+
+/// What is the same for all draws of a layer.
+pub(super) enum Shape {
+    /// Circulant: the length of the signals.
+    Signal(usize),
+    /// BCCB: the half plane and `[in, out]` channels.
+    Plane(HalfPlane, [usize; 2]),
+    /// A convolution on images `[height, width]`.
+    Convolution([usize; 2]),
+    /// A matrix from images `[height, width]`.
+    Dense([usize; 2]),
+}
+
+/// The numbers of a tensor.
+pub(super) fn to_host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
+    let data = tensor.into_data().convert::<f64>();
+    data.try_into_vec().expect("converted to f64 just before")
+}
+
+/// The field that holds the weights.
+pub(super) fn parameter(layer: &HiddenLayer) -> &'static str {
+    match layer {
+        HiddenLayer::SpectralCirculant(_) | HiddenLayer::SpectralBccb(_) => "coordinates",
+        HiddenLayer::SpatialCirculant(_) | HiddenLayer::SpatialBccb(_) => "filter",
+        HiddenLayer::Convolution(_) | HiddenLayer::Dense(_) => "weight",
+    }
+}
+
+/// The same layer with other weights, in the order of its parameter.
+pub(super) fn with_values(layer: &HiddenLayer, values: Vec<f64>) -> HiddenLayer {
+    fn set<const D: usize>(parameter: &mut Param<Tensor<D>>, values: Vec<f64>) {
+        let (shape, device) = (parameter.shape(), parameter.val().device());
+        let data = TensorData::new(values, shape);
+        *parameter = Param::from_tensor(Tensor::from_data(data, &device));
+    }
+    let mut layer = layer.clone();
+    match &mut layer {
+        HiddenLayer::SpectralCirculant(layer) => set(&mut layer.coordinates, values),
+        HiddenLayer::SpectralBccb(layer) => set(&mut layer.coordinates, values),
+        HiddenLayer::SpatialCirculant(layer) => set(&mut layer.filter, values),
+        HiddenLayer::SpatialBccb(layer) => set(&mut layer.filter, values),
+        HiddenLayer::Convolution(layer) => set(&mut layer.weight, values),
+        HiddenLayer::Dense(layer) => set(&mut layer.weight, values),
+    }
+    layer
+}
+
+/// All singular values of a matrix `[inputs, outputs]`, in falling order.
+pub(super) fn matrix_singular_values(
+    inputs: usize,
+    outputs: usize,
+    weights: &[f64],
+) -> anyhow::Result<Vec<f64>> {
+    // A matrix is a layer on images of one pixel.
+    let pixel = HalfPlane::new(1, 1)?;
+    Ok(singular_values_2d(&pixel, inputs, outputs, weights)?)
+}
+
+impl Shape {
+    pub(super) fn of(layer: &HiddenLayer, grid: [usize; 2]) -> Self {
+        const MADE: &str = "the layer was made with these sizes";
+        let plane = || HalfPlane::new(grid[0], grid[1]).expect(MADE);
+        match layer {
+            HiddenLayer::SpectralCirculant(layer) => Self::Signal(layer.d_in()),
+            HiddenLayer::SpatialCirculant(layer) => Self::Signal(layer.d_in()),
+            HiddenLayer::SpectralBccb(layer) => {
+                Self::Plane(layer.layout().clone(), layer.channels())
+            }
+            HiddenLayer::SpatialBccb(layer) => Self::Plane(plane(), layer.channels()),
+            HiddenLayer::Convolution(_) => Self::Convolution(grid),
+            HiddenLayer::Dense(_) => Self::Dense(grid),
+        }
+    }
+
+    pub(super) fn is_signal(&self) -> bool {
+        matches!(self, Self::Signal(_))
+    }
+
+    pub(super) fn signal_length(&self) -> Option<usize> {
+        match self {
+            Self::Signal(length) => Some(*length),
+            _ => None,
+        }
+    }
+
+    /// The radii of the rings that [`Self::magnitudes`] gives for a plane.
+    pub(super) fn radii(&self) -> Option<Vec<f64>> {
+        let Self::Plane(plane, _) = self else {
+            return None;
+        };
+        let rings = self.rings(plane);
+        let scale = ring_scale(plane);
+        Some(rings.iter().map(|(ring, _)| *ring as f64 / scale).collect())
+    }
+
+    /// `|h_k|` per bin, or the mean of `|K|` per ring.
+    pub(super) fn magnitudes(&self, layer: &HiddenLayer) -> Option<Vec<f64>> {
+        let bins = match layer {
+            HiddenLayer::SpectralCirculant(layer) => layer.half_spectrum(),
+            HiddenLayer::SpatialCirculant(layer) => layer.half_spectrum(),
+            HiddenLayer::SpectralBccb(layer) => layer.half_spectrum(),
+            HiddenLayer::SpatialBccb(layer) => layer.half_spectrum(),
+            HiddenLayer::Convolution(_) | HiddenLayer::Dense(_) => return None,
+        };
+        let Self::Plane(plane, [channels_in, channels_out]) = self else {
+            return Some(bins.iter().map(|bin| bin.norm()).collect());
+        };
+        let pairs = channels_in * channels_out;
+        let of_bin = |bin: usize| -> f64 {
+            let channels: &[Complex<f64>] = &bins[bin * pairs..][..pairs];
+            channels.iter().map(|value| value.norm()).sum::<f64>() / pairs as f64
+        };
+        let mean = |(_, members): (usize, Vec<(usize, f64)>)| {
+            let weight: f64 = members.iter().map(|(_, weight)| weight).sum();
+            let sum: f64 = members
+                .iter()
+                .map(|(bin, weight)| weight * of_bin(*bin))
+                .sum();
+            sum / weight
+        };
+        Some(self.rings(plane).into_iter().map(mean).collect())
+    }
+
+    /// Rings that have bins: their number, and the stored bins with how often they occur in the full plane.
+    fn rings(&self, plane: &HalfPlane) -> Vec<(usize, Vec<(usize, f64)>)> {
+        let scale = ring_scale(plane);
+        let mut rings: Vec<Vec<(usize, f64)>> = Vec::new();
+        for u in 0..plane.height() {
+            for v in 0..plane.columns() {
+                let ring = (plane.radius(u, v) * scale).round() as usize;
+                if rings.len() <= ring {
+                    rings.resize_with(ring + 1, Vec::new);
+                }
+                let weight = plane.multiplicity(u, v) as f64;
+                rings[ring].push((u * plane.columns() + v, weight));
+            }
+        }
+        let rings = rings.into_iter().enumerate();
+        rings.filter(|(_, members)| !members.is_empty()).collect()
+    }
+
+    /// At most `most` filters, offset 0 in the middle; kernels of convolutions and rows of matrices as they are.
+    pub(super) fn filters(&self, layer: &HiddenLayer, most: usize) -> Vec<Filter> {
+        let (values, [height, width], circular) = match (self, layer) {
+            (Self::Signal(length), HiddenLayer::SpectralCirculant(layer)) => {
+                (to_host(layer.spatial_filter()), [1, *length], true)
+            }
+            (Self::Signal(length), HiddenLayer::SpatialCirculant(layer)) => {
+                (to_host(layer.filter.val()), [1, *length], true)
+            }
+            (_, HiddenLayer::SpectralBccb(layer)) => {
+                (to_host(layer.spatial_filter()), layer.grid(), true)
+            }
+            (_, HiddenLayer::SpatialBccb(layer)) => {
+                (to_host(layer.spatial_filter()), layer.grid(), true)
+            }
+            (_, HiddenLayer::Convolution(layer)) => {
+                let [_, _, rows, columns] = layer.weight.dims();
+                (to_host(layer.weight.val()), [rows, columns], false)
+            }
+            (Self::Dense(grid), HiddenLayer::Dense(layer)) => {
+                // `[in, out]`: an output's weights are a column.
+                (to_host(layer.weight.val().transpose()), *grid, false)
+            }
+            _ => return Vec::new(),
+        };
+        let parts = values.chunks_exact(height * width).take(most).enumerate();
+        parts
+            .map(|(index, part)| Filter {
+                name: format!("learned {}", index + 1),
+                width,
+                values: if circular {
+                    centred(part, [height, width])
+                } else {
+                    part.to_vec()
+                },
+            })
+            .collect()
+    }
+
+    pub(super) fn singular_values(&self, layer: &HiddenLayer) -> anyhow::Result<Vec<f64>> {
+        let plane_values = |plane: &HalfPlane, [inputs, outputs]: [usize; 2], coordinates| {
+            singular_values_2d(plane, inputs, outputs, coordinates)
+                .context("the singular values cannot be computed")
+        };
+        match (self, layer) {
+            (Self::Plane(plane, channels), HiddenLayer::SpectralBccb(layer)) => {
+                plane_values(plane, *channels, &to_host(layer.coordinates.val()))
+            }
+            (Self::Plane(plane, channels), HiddenLayer::SpatialBccb(layer)) => {
+                plane_values(plane, *channels, &to_host(layer.spectrum_coordinates()))
+            }
+            (Self::Convolution(grid), HiddenLayer::Convolution(layer)) => {
+                let plane = HalfPlane::new(grid[0], grid[1])?;
+                let [outputs, inputs, ..] = layer.weight.dims();
+                let coordinates = circular(layer, &plane)?;
+                plane_values(&plane, [inputs, outputs], &coordinates)
+            }
+            (_, HiddenLayer::Dense(layer)) => {
+                let [inputs, outputs] = layer.weight.dims();
+                matrix_singular_values(inputs, outputs, &to_host(layer.weight.val()))
+            }
+            (Self::Signal(length), layer) => {
+                let half = HalfSpectrum::new(*length)?;
+                let magnitudes = self.magnitudes(layer).unwrap_or_default();
+                let mut values: Vec<f64> = magnitudes
+                    .into_iter()
+                    .enumerate()
+                    .flat_map(|(k, value)| std::iter::repeat_n(value, half.multiplicity(k)))
+                    .collect();
+                values.sort_by(|one, other| other.total_cmp(one));
+                Ok(values)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Rings are one bin of the longer side apart.
+fn ring_scale(plane: &HalfPlane) -> f64 {
+    (plane.height().max(plane.width()) / 2).max(1) as f64
+}
+
+/// Offset 0 from the corner into the middle.
+fn centred(values: &[f64], [height, width]: [usize; 2]) -> Vec<f64> {
+    let from = |at: usize, size: usize| (at + size - size / 2) % size;
+    let index = |at: usize| from(at / width, height) * width + from(at % width, width);
+    (0..values.len()).map(|at| values[index(at)]).collect()
+}
+
+/// The coordinates of the circular convolution with the same kernel, `[coordinate, in, out]`.
+fn circular(layer: &Conv2d, plane: &HalfPlane) -> anyhow::Result<Vec<f64>> {
+    let [outputs, inputs, rows, columns] = layer.weight.dims();
+    let weights = to_host(layer.weight.val());
+    let (height, width) = (plane.height(), plane.width());
+    let pairs = inputs * outputs;
+    let mut bins = vec![Complex::new(0.0, 0.0); plane.bins() * pairs];
+    for (bin, values) in bins.chunks_exact_mut(pairs).enumerate() {
+        let (u, v) = (bin / plane.columns(), bin % plane.columns());
+        for row in 0..rows {
+            for column in 0..columns {
+                let turn = (u * row) as f64 / height as f64 + (v * column) as f64 / width as f64;
+                let wave = Complex::from_polar(1.0, -std::f64::consts::TAU * turn);
+                for output in 0..outputs {
+                    for input in 0..inputs {
+                        let tap = ((output * inputs + input) * rows + row) * columns + column;
+                        values[input * outputs + output] += wave * weights[tap];
+                    }
+                }
+            }
+        }
+    }
+    let mut coordinates = vec![0.0; plane.coordinates() * pairs];
+    plane.pack(&bins, pairs, &mut coordinates)?;
+    Ok(coordinates)
+}
