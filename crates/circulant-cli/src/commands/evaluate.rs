@@ -3,22 +3,22 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use circulant::bayes::{Bayesian, Predictions};
+use circulant::bayes::Predictions;
 use circulant::metrics::{
     Bootstrap, ClassificationIntervals, OodIntervals, Probabilities, entropy_density,
 };
-use circulant::models::ImageClassifier;
 use clap::Args;
 use serde::Serialize;
 
 use super::output::print;
 use super::reading::Reading;
 use crate::data::{ImageSet, Split};
+use crate::experiments::config::DataConfig;
 use crate::experiments::evaluation::{
     BINS, ClassMetrics, OodMetrics, Sampling, class_metrics, ood_metrics,
 };
 use crate::experiments::facts::Facts;
-use crate::experiments::folder::RunFolder;
+use crate::experiments::loaded::LoadedRun;
 use crate::experiments::{Held, source};
 use crate::report::figure::{Densities, Density, ENTROPY_ZOOM, Reliability};
 use crate::report::{Document, Figure, Section};
@@ -88,33 +88,27 @@ struct EvaluatedOod {
     intervals: Option<OodIntervals>,
 }
 
-/// A trained model and what is asked of it.
-struct Work<'a> {
-    command: &'a Evaluate,
-    folder: RunFolder,
-    network: Bayesian<ImageClassifier>,
-}
-
 impl Evaluate {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         ensure!(self.samples > 0, "--samples: expected 1 or more, got 0");
-        let folder = RunFolder::open(&self.run)?;
-        let (network, steps) = folder.network()?;
-        let work = Work {
-            command: self,
-            folder,
-            network,
-        };
-        let set = work.labelled()?;
-        let id = work.predict(&set)?;
-        let (metrics, diagram) = class_metrics(&id, &set)?;
+        let run = LoadedRun::open(&self.run)?;
+        let set = self.labelled(&run)?;
+        let labels = run.classes_of(&set)?;
+        let labels = labels.with_context(|| {
+            format!(
+                "{} has no labels; `circulant predict` needs none",
+                set.source()
+            )
+        })?;
+        let id = self.predict(&run, &set)?;
+        let (metrics, diagram) = class_metrics(&id, &labels)?;
         let bootstrap = self.intervals.then(|| Bootstrap::new(self.seed));
         let mut densities = vec![density(set.source(), &id)?];
         let mut evaluated = Evaluated {
             run: self.run.clone(),
-            model: work.folder.config.model.kind.name(),
-            steps,
+            model: run.folder.config.model.kind.name(),
+            steps: run.steps,
             samples: self.samples,
             data: set.source().to_owned(),
             metrics,
@@ -122,16 +116,15 @@ impl Evaluate {
                 None => None,
                 Some(bootstrap) => {
                     let probabilities = Probabilities::new(&id.probabilities, id.classes)?;
-                    let labels = set.labels().required(set.source())?;
-                    Some(bootstrap.classification(&probabilities, labels, BINS)?)
+                    Some(bootstrap.classification(&probabilities, &labels, BINS)?)
                 }
             },
             ood: Vec::new(),
         };
         for place in &self.ood {
             let (place, split) = part(place, Split::Test);
-            let other = source::images(place, split, &work.reading())?;
-            let predictions = work.predict(&other)?;
+            let other = run.images(place, split, &self.reading(&run))?;
+            let predictions = self.predict(&run, &other)?;
             let scores = |predictions: &Predictions| -> Vec<f32> {
                 predictions.predictive_entropy.iter().map(|h| -h).collect()
             };
@@ -145,10 +138,10 @@ impl Evaluate {
                 },
             });
         }
-        work.folder.write_metrics(&evaluated)?;
+        run.folder.write_metrics(&evaluated)?;
         if let Some(path) = &self.report {
             let reliability = Reliability::from_diagram("Calibration", &diagram);
-            document(&work, &evaluated, reliability, densities).write(path)?;
+            document(&run, &evaluated, reliability, densities).write(path)?;
             eprintln!("wrote {}", path.display());
         }
         if self.json {
@@ -156,39 +149,35 @@ impl Evaluate {
         }
         print(&table(&evaluated))
     }
-}
 
-impl Work<'_> {
     /// How a path given to this command is read: as the training data, unless flags say otherwise.
-    fn reading(&self) -> crate::experiments::config::DataConfig {
-        let mut reading = self.folder.config.data.clone();
-        reading.first = None;
-        self.command.reading.apply(&mut reading);
+    fn reading(&self, run: &LoadedRun) -> DataConfig {
+        let mut reading = run.reading();
+        self.reading.apply(&mut reading);
         reading
     }
 
-    fn labelled(&self) -> anyhow::Result<ImageSet> {
-        let trained_on = &self.folder.config.data;
-        if self.command.held_out {
+    fn labelled(&self, run: &LoadedRun) -> anyhow::Result<ImageSet> {
+        let trained_on = &run.folder.config.data;
+        if self.held_out {
             let set = source::images(&trained_on.train, Split::Train, trained_on)?;
             let held = Held::out_of(set, trained_on.validation)?;
             return held.validation.context(
                 "nothing was held out of this run; name data with --data, or train with --validation",
             );
         }
-        let place = self.command.data.as_deref().unwrap_or(&trained_on.train);
+        let place = self.data.as_deref().unwrap_or(&trained_on.train);
         let (place, split) = part(place, Split::Test);
-        source::images(place, split, &self.reading())
+        run.images(place, split, &self.reading(run))
     }
 
-    fn predict(&self, set: &ImageSet) -> anyhow::Result<Predictions> {
-        self.folder.facts.data.check_image(set)?;
+    fn predict(&self, run: &LoadedRun, set: &ImageSet) -> anyhow::Result<Predictions> {
         let sampling = Sampling {
-            samples: self.command.samples,
-            seed: self.command.seed,
+            samples: self.samples,
+            seed: self.seed,
         };
-        let normalisation = &self.folder.config.data.normalisation;
-        sampling.predict(&self.network, set, normalisation, set.source())
+        let normalisation = &run.folder.config.data.normalisation;
+        sampling.predict(&run.network, set, normalisation, set.source())
     }
 }
 
@@ -255,7 +244,7 @@ fn table(evaluated: &Evaluated) -> String {
 }
 
 fn document(
-    work: &Work<'_>,
+    run: &LoadedRun,
     evaluated: &Evaluated,
     reliability: Reliability,
     densities: Vec<Density>,
@@ -286,9 +275,9 @@ fn document(
             section,
         ],
         provenance: Facts::gather().provenance(
-            vec![work.folder.config.training.seed],
+            vec![run.folder.config.training.seed],
             std::time::Duration::ZERO,
-            work.folder.config.to_toml(),
+            run.folder.config.to_toml(),
         ),
     }
 }

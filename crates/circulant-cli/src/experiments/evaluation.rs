@@ -1,6 +1,5 @@
 //! Predictions of a network, and what they are worth.
 
-use anyhow::Context;
 use circulant::bayes::{Bayesian, Predictions, PredictiveConfig};
 use circulant::metrics::{
     OodReport, Probabilities, ReliabilityDiagram, classification_report,
@@ -85,12 +84,10 @@ impl Sampling {
 /// The metrics of labelled data, and the reliability diagram behind them.
 pub fn class_metrics(
     predictions: &Predictions,
-    set: &ImageSet,
+    labels: &[usize],
 ) -> anyhow::Result<(ClassMetrics, ReliabilityDiagram)> {
-    let labels = set.labels().required(set.source())?;
     let probabilities = Probabilities::new(&predictions.probabilities, predictions.classes)?;
-    let report = classification_report(&probabilities, labels, BINS)
-        .with_context(|| format!("{} does not suit the model", set.source()))?;
+    let report = classification_report(&probabilities, labels, BINS)?;
     let diagram = reliability_diagram(&probabilities, labels, BINS)?;
     let metrics = ClassMetrics {
         inputs: report.rows,
@@ -102,6 +99,13 @@ pub fn class_metrics(
         mce: report.mce,
     };
     Ok((metrics, diagram))
+}
+
+/// The labels of a set that must have some.
+pub fn labels_of(set: &ImageSet) -> anyhow::Result<Vec<usize>> {
+    let labels = set.labels().required(set.source())?;
+    let classes = labels.iter().map(|&label| usize::try_from(label));
+    Ok(classes.collect::<Result<_, _>>()?)
 }
 
 /// How well the entropy, and the mutual information, tell `ood` from `id`.

@@ -54,19 +54,6 @@ impl DataFacts {
         let [_, channels, height, width] = self.shape;
         [channels, height, width]
     }
-
-    /// Whether a set has images of the same shape.
-    pub fn check_image(&self, set: &ImageSet) -> anyhow::Result<()> {
-        let [_, channels, height, width] = set.shape();
-        let [expected, got] = [self.image(), [channels, height, width]];
-        ensure!(
-            expected == got,
-            "{}: the model was trained on images of {expected:?} (channels, height, width), these have {got:?}; \
-             scale a folder of images with --size, or shape rows of numbers with --image",
-            set.source()
-        );
-        Ok(())
-    }
 }
 
 /// `run.json`.

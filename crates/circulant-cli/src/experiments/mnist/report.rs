@@ -4,6 +4,7 @@ use burn::module::Module;
 use circulant::geometry::{CertificateConfig, GeometryError, PosteriorGeometryConfig, Target};
 use circulant::metrics::entropy_density;
 
+use super::super::evaluation::labels_of;
 use super::super::facts::Facts;
 use super::super::{pictures, source};
 use super::{Experiment, Outcome, paper};
@@ -314,11 +315,7 @@ fn geometry(experiment: &Experiment) -> anyhow::Result<Section> {
     let images = source::tensor(&test, normalisation)?;
     let few = test.first(PER_SAMPLE);
     let few_images = source::tensor(&few, normalisation)?;
-    let labels = |set: &crate::data::ImageSet| -> anyhow::Result<Vec<usize>> {
-        let labels = set.labels().required(set.source())?;
-        Ok(labels.iter().map(|&label| label as usize).collect())
-    };
-    let (all_labels, few_labels) = (labels(&test)?, labels(&few)?);
+    let (all_labels, few_labels) = (labels_of(&test)?, labels_of(&few)?);
     let (mut bounds, mut radii, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     for outcome in &experiment.models {
         let network = &outcome.example.network;
