@@ -199,8 +199,8 @@ impl LayerPicture {
             title: title.to_owned(),
             filters,
             columns: SHOWN,
-            // A prior may be many times wider than what is learned.
-            shared_scale: false,
+            // A standard normal prior is many times wider than what is learned.
+            shared_scale: self.prior.is_some(),
         }
         .draw()
     }
