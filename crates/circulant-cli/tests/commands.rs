@@ -1,5 +1,7 @@
 //! Train, predict, certify, inspect: what a user does on the first day, on drawn digits.
 
+#![allow(clippy::unwrap_used, reason = "parts of tests")]
+
 mod support;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! Training that is killed or interrupted, and goes on.
 
+#![allow(clippy::unwrap_used, reason = "parts of tests")]
+
 mod support;
 
 use std::fs;

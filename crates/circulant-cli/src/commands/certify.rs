@@ -41,8 +41,6 @@ pub struct Certify {
     /// The part to read, where there are two.
     #[arg(long, value_enum, default_value_t = Split::Test)]
     split: Split,
-    #[command(flatten)]
-    reading: Reading,
     /// Certify the predicted class, right or wrong, though there are labels.
     #[arg(long)]
     predicted: bool,
@@ -67,6 +65,9 @@ pub struct Certify {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    // Last: its heading holds for all flags that follow.
+    #[command(flatten)]
+    reading: Reading,
 }
 
 fn parse_out(text: &str) -> Result<OutFile, String> {
@@ -188,13 +189,13 @@ fn plain(summary: &Summary, source: &str) -> String {
         None => "about the predicted class, right or wrong".to_owned(),
     };
     text.push_str(&format!(
-        "\n{source}: {} inputs, {about}\n\n{:<26}{:>14}{:>14}{:>14}\n",
+        "\n{source}: {} inputs, {about}\n\n{:<28}{:>18}{:>18}{:>18}\n",
         summary.inputs, "radius", "paper", "sqrt(2)", "last layer"
     ));
     let line = |name: &str, values: Radii<String>| {
         let last = values.last_layer.unwrap_or_else(|| "-".to_owned());
         format!(
-            "{name:<26}{:>14}{:>14}{last:>14}\n",
+            "{name:<28}{:>18}{:>18}{last:>18}\n",
             values.paper, values.sqrt_two
         )
     };

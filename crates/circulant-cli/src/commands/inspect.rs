@@ -52,7 +52,7 @@ impl Inspect {
             return print(&format!("{}\n", serde_json::to_string(&output)?));
         }
         let mut text = format!(
-            "{}: {}, {} weights, {} biases, {} steps\n{:<14}{:>12}{:>12}{:>12}{:>12}\n",
+            "{}: {}, {} weights, {} biases, {} steps\n{:<14}{:>12}{:>12}{:>17}{:>12}\n",
             numbers.run,
             numbers.model,
             grouped(numbers.weights as u64),
@@ -61,12 +61,12 @@ impl Inspect {
             "layer",
             "norm from",
             "to",
-            "median",
+            "singular median",
             "prior 95 %"
         );
         for layer in &numbers.layers {
             text.push_str(&format!(
-                "{:<14}{:>12.5}{:>12.5}{:>12.5}{:>12}\n",
+                "{:<14}{:>12.5}{:>12.5}{:>17.5}{:>12}\n",
                 layer.name,
                 layer.lower,
                 layer.upper,

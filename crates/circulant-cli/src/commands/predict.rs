@@ -42,8 +42,6 @@ pub struct Predict {
     /// The part to read, where there are two.
     #[arg(long, value_enum, default_value_t = Split::Test)]
     split: Split,
-    #[command(flatten)]
-    reading: Reading,
     /// Networks to draw from the posterior.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     samples: u32,
@@ -56,6 +54,9 @@ pub struct Predict {
     /// Print one JSON object per input to stdout.
     #[arg(long, conflicts_with = "out")]
     json: bool,
+    // Last: its heading holds for all flags that follow.
+    #[command(flatten)]
+    reading: Reading,
 }
 
 fn parse_out(text: &str) -> Result<OutFile, String> {

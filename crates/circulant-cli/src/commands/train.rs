@@ -42,8 +42,6 @@ pub struct Train {
     /// A data set by name (see `circulant data list`) or a path [default: mnist].
     #[arg(long, value_name = "NAME|PATH")]
     data: Option<String>,
-    #[command(flatten)]
-    reading: Reading,
     /// Keep the last N examples out of training and evaluate on them.
     #[arg(long, value_name = "N")]
     validation: Option<usize>,
@@ -104,6 +102,9 @@ pub struct Train {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    // Last: its heading holds for all flags that follow.
+    #[command(flatten)]
+    reading: Reading,
 }
 
 /// What `--json` prints.

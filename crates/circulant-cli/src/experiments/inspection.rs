@@ -12,6 +12,7 @@ use super::folder::StepLine;
 use super::loaded::LoadedRun;
 use super::pictures::{self, LayerPicture};
 use crate::report::figure::{Axis, Curve, CurveLook, Curves, Drawing};
+use crate::report::number::grouped;
 use crate::report::{Cell, Column, Document, Figure, Section, Table};
 
 /// The numbers.
@@ -124,8 +125,11 @@ impl Inspected {
         Document {
             title: format!("A {} network and what it learned", kind.title()),
             intro: vec![format!(
-                "{} classes of {}, {} numbers, {} steps.",
-                facts.data.classes, facts.data.source, self.numbers.trained, run.steps
+                "Trained on {}; {} classes, {} trained numbers, {} steps.",
+                facts.data.source,
+                facts.data.classes,
+                grouped(self.numbers.trained as u64),
+                grouped(run.steps)
             )],
             banners: Vec::new(),
             sections,
@@ -220,7 +224,7 @@ impl Inspected {
                                before the range and draws of the prior.";
                 section = section.figure(Figure::new("spectrum", caption, drawing));
             }
-            let caption = "Learned filters beside draws from the prior. Circular filters have offset 0 in the middle; \
+            let caption = "Learned filters, draws from the posterior (draw 1, ...) and from the prior. Circular filters have offset 0 in the middle; \
                            a dense layer shows the weights of its first outputs.";
             let drawing = layer.filters(&title("Filters"));
             section = section.figure(Figure::new("filters", caption, drawing));
@@ -281,7 +285,7 @@ fn singular_values(layers: &[(String, Vec<f64>)]) -> Drawing {
     });
     Curves {
         title: "Singular values".to_owned(),
-        x: Axis::linear("position"),
+        x: Axis::linear("position, from the largest to the smallest"),
         y: Axis::log("singular value"),
         curves: curves.collect(),
     }

@@ -184,24 +184,23 @@ impl LayerPicture {
         let one = learned.len() == 1;
         let mut filters = learned;
         if one {
-            self.learned_name().clone_into(&mut filters[0].name);
+            filters[0].name = self.learned_name().replace("posterior ", "");
             let draws = self.posterior_draws(SHOWN - 1).enumerate();
-            filters.extend(draws.flat_map(|(index, layer)| {
-                named(self.shape.filters(&layer, 1), "posterior draw", index)
-            }));
+            filters
+                .extend(draws.flat_map(|(index, layer)| {
+                    named(self.shape.filters(&layer, 1), "draw", index)
+                }));
         }
         let draws = self.prior_draws(SHOWN).enumerate();
         filters.extend(
-            draws.flat_map(|(index, layer)| {
-                named(self.shape.filters(&layer, 1), "prior draw", index)
-            }),
+            draws.flat_map(|(index, layer)| named(self.shape.filters(&layer, 1), "prior", index)),
         );
         Filters {
             title: title.to_owned(),
             filters,
             columns: SHOWN,
-            // A prior may be many times wider than what is learned.
-            shared_scale: false,
+            // A standard normal prior is many times wider than what is learned.
+            shared_scale: self.prior.is_some(),
         }
         .draw()
     }

@@ -51,19 +51,19 @@ impl Progress {
     /// So many parts are done; `note` says more, such as the loss.
     pub fn at(&mut self, done: u64, note: impl FnOnce() -> String) {
         match &self.bar {
-            Some(bar) => {
-                // Writing to a terminal costs more than a small step.
-                if done == self.total || self.last_line.elapsed() > Duration::from_millis(50) {
-                    self.last_line = Instant::now();
-                    bar.set_message(note());
-                    bar.set_position(done);
-                }
+            // Writing to a terminal costs more than a small step.
+            Some(bar)
+                if done == self.total || self.last_line.elapsed() > Duration::from_millis(50) =>
+            {
+                self.last_line = Instant::now();
+                bar.set_message(note());
+                bar.set_position(done);
             }
             None if self.lines && self.last_line.elapsed() > LINES_EVERY => {
                 self.last_line = Instant::now();
                 eprintln!("{}: {done}/{} {}", self.title, self.total, note());
             }
-            None => {}
+            _ => {}
         }
     }
 

@@ -15,22 +15,22 @@ use crate::data::{
 /// Reads images: `place` is a name of `data list` or a path. Rows of numbers become images of the given shape, or of
 /// one row of pixels.
 pub fn images(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<ImageSet> {
+    ensure!(
+        options.first != Some(0),
+        "data.first: expected 1 or more, got 0"
+    );
     let set = match options.first {
         // Drawing all images to keep a few would take longer than everything else.
         Some(count) if DRAWN.iter().any(|family| family.name() == place) => {
             let family = DRAWN.iter().find(|family| family.name() == place);
             let family = family.expect("just found");
-            ensure!(count > 0, "data.first: expected 1 or more, got 0");
             // Training images and test images come from neighbouring seeds, as in `load_known`.
             family.draw(count, u64::from(split == Split::Test))?
         }
         _ => whole(place, split, options)?,
     };
     Ok(match options.first {
-        Some(count) => {
-            ensure!(count > 0, "data.first: expected 1 or more, got 0");
-            set.first(count)
-        }
+        Some(count) => set.first(count),
         None => set,
     })
 }
@@ -48,10 +48,12 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
         size: options.size,
         labels_optional: options.labels_optional,
     };
-    let set = read(path, &reading).with_context(|| {
-        let known = names().collect::<Vec<_>>().join(", ");
-        format!("{place} is neither a data set by name ({known}) nor a readable path")
-    })?;
+    ensure!(
+        path.exists(),
+        "{place} is neither a data set by name ({}) nor a path that exists; check it for misspellings",
+        names().collect::<Vec<_>>().join(", ")
+    );
+    let set = read(path, &reading)?;
     Ok(match set {
         DataSet::Images(set) => set,
         DataSet::Features(set) => {

@@ -124,3 +124,14 @@ pub fn npy(path: &Path, shape: &[usize], values: &[f32]) {
     bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
     fs::write(path, bytes).expect("space");
 }
+
+/// A run with images of 6 x 6 in three classes, and its data.
+pub fn small(root: &Path) -> (PathBuf, PathBuf) {
+    let data = root.join("images.npy");
+    let images: Vec<f32> = (0..30 * 36).map(|i| (i % 17) as f32 / 17.0).collect();
+    npy(&data, &[30, 1, 6, 6], &images);
+    let labels: Vec<f32> = (0..30).map(|i| (i % 3) as f32).collect();
+    npy(&root.join("labels.npy"), &[30], &labels);
+    let flags = ["--data", path(&data), "--steps", "3", "--batch", "10"];
+    (trained(root, "run", &flags), data)
+}

@@ -137,9 +137,13 @@ impl<M: Network> Svi<M> {
                 parameter,
             });
         }
+        // Burn keeps the state in a hash table, whose order is another one in every process; a record that was read has
+        // the order of names.
         let optimizer = self
             .optimizer
             .into_bytes()
+            .and_then(OptimizerRecord::from_bytes)
+            .and_then(OptimizerRecord::into_bytes)
             .map_err(|error| broken(path, error))?;
         let parameters = record::to_bytes(self.network())?;
         let parameters =

@@ -178,7 +178,7 @@ impl Shape {
         let parts = values.chunks_exact(height * width).take(most).enumerate();
         parts
             .map(|(index, part)| Filter {
-                name: format!("learned {}", index + 1),
+                name: format!("filter {}", index + 1),
                 width,
                 values: if circular {
                     centred(part, [height, width])
