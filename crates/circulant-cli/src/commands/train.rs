@@ -57,7 +57,7 @@ pub struct Train {
     /// The number of hidden layers [default: 1].
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
-    /// What the initial weights of hidden layers are multiplied by.
+    /// What the initial weights of hidden layers are multiplied by [default: 4].
     #[arg(long, value_name = "X")]
     initial_scale: Option<f64>,
     /// A distribution over parameters, or the most probable ones [default: bayesian].
@@ -66,7 +66,7 @@ pub struct Train {
     /// The rank of the posterior of spectral coordinates [default: 8].
     #[arg(long, value_name = "R")]
     rank: Option<usize>,
-    /// The standard deviation that posteriors start with, in units of the layer's initial weights [default: 0.5].
+    /// The standard deviation that posteriors start with, in units of the layer's initial weights [default: 0.7].
     #[arg(long, value_name = "X")]
     initial_deviation: Option<f64>,
     /// How fast the spectral prior falls with frequency, or `learned` [default: 1].
@@ -81,7 +81,7 @@ pub struct Train {
     /// The learning rate of Adam [default: 0.01].
     #[arg(long, value_name = "X")]
     learning_rate: Option<f64>,
-    /// Posterior samples per step [default: 1].
+    /// Posterior samples per step [default: 4].
     #[arg(long, value_name = "N")]
     samples: Option<usize>,
     /// The weight of the KL term [default: 1].

@@ -1,4 +1,9 @@
 //! All settings of a run. A TOML file may have any part of them; the complete ones are echoed into the run's folder.
+//!
+//! The defaults are those of `reproduce mnist`. Steps, optimiser, learning rate and rank are the paper's. It does not give
+//! batch, samples per step, size of the initial weights and initial deviation: these were chosen once for all six
+//! models, on 10,000 training images of MNIST held out for that and on Fashion-MNIST's training images as the
+//! other side, never on test sets.
 
 use std::path::{Path, PathBuf};
 
@@ -165,7 +170,7 @@ impl Default for ModelConfig {
             kind: ModelKind::SpectralCirculant,
             channels: None,
             depth: 1,
-            initial_scale: 1.0,
+            initial_scale: 4.0,
         }
     }
 }
@@ -205,7 +210,7 @@ impl Default for PosteriorConfig {
         Self {
             inference: Inference::Bayesian,
             rank: 8,
-            initial_deviation: 0.5,
+            initial_deviation: 0.7,
             prior_deviation: 1.0,
             slope: 1.0,
             learn_slope: false,
@@ -223,7 +228,7 @@ pub struct TrainingConfig {
     pub batch: usize,
     /// Of Adam.
     pub learning_rate: f64,
-    /// Posterior samples per step.
+    /// Posterior samples per step; a point estimate needs only one.
     pub samples: usize,
     /// The weight of the KL term; 1 is the evidence bound.
     pub kl_weight: f64,
@@ -245,7 +250,7 @@ impl Default for TrainingConfig {
             steps: 1000,
             batch: 256,
             learning_rate: 1e-2,
-            samples: 1,
+            samples: 4,
             kl_weight: 1.0,
             seed: 0,
             patience: None,

@@ -10,7 +10,7 @@ use circulant::bayes::{
 use circulant::geometry::NormControl;
 use circulant::models::ImageClassifier;
 
-use super::config::RunConfig;
+use super::config::{Inference, RunConfig};
 use super::folder::{RunFolder, StepLine};
 use super::interrupt::Interrupt;
 use super::model;
@@ -112,7 +112,11 @@ fn svi_config(config: &RunConfig) -> SviConfig {
         .with_steps(training.steps)
         .with_batch(training.batch)
         .with_learning_rate(training.learning_rate)
-        .with_samples(training.samples)
+        .with_samples(match config.posterior.inference {
+            Inference::Bayesian => training.samples,
+            // All samples would be the same network.
+            Inference::Point => 1,
+        })
         .with_kl_weight(KlWeight::Constant(training.kl_weight))
         .with_seed(training.seed)
         .with_patience(training.patience)

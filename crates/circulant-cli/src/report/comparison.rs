@@ -74,8 +74,13 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The table. The best of our numbers and the best of the paper's in each metric are bold.
+    /// The table. The best of our numbers and the best of the paper's in each metric are bold. Where the paper has nothing
+    /// at all, there are no columns for it.
     pub fn table(&self) -> Table {
+        let has_paper = self
+            .rows
+            .iter()
+            .any(|row| row.paper.iter().any(Option::is_some));
         let mut columns = vec![Column::text(self.subject.clone())];
         columns.extend(self.facts.iter().cloned());
         for metric in &self.metrics {
@@ -84,8 +89,11 @@ impl Comparison {
                 Better::Lower => '↓',
             };
             let group = format!("{} {arrow}", metric.name);
-            for name in ["ours", "paper"] {
-                columns.push(Column::number(name).grouped(group.clone()));
+            if has_paper {
+                let names = ["ours", "paper"];
+                columns.extend(names.map(|name| Column::number(name).grouped(group.clone())));
+            } else {
+                columns.push(Column::number(group));
             }
         }
         let ours = |row: &ComparisonRow, metric: usize| {
@@ -126,6 +134,9 @@ impl Comparison {
                     spread: value.spread,
                     best: rounded(value.mean, metric) == best_ours,
                 }));
+                if !has_paper {
+                    continue;
+                }
                 let paper_cell = paper.map_or(Cell::Missing, |value| Cell::Number {
                     value,
                     digits: metric.digits,
@@ -142,9 +153,13 @@ impl Comparison {
             }
         }
         let mut footnotes = self.footnotes.clone();
+        if has_paper {
+            footnotes.push(
+                "Below the paper's number: ours minus theirs, coloured by whether that is better or worse.".to_owned(),
+            );
+        }
         footnotes.push(
-            "Below the paper's number: ours minus theirs, coloured by whether that is better or worse. Below ours: ± the \
-             standard deviation over seeds. The best of each column is bold."
+            "Below ours: ± the standard deviation over seeds. The best of each column is bold."
                 .to_owned(),
         );
         Table {

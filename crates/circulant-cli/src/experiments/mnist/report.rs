@@ -48,7 +48,6 @@ pub fn document(experiment: &Experiment) -> anyhow::Result<Document> {
         sections.push(beyond(experiment));
     }
     sections.extend([
-        training(experiment),
         entropies(experiment)?,
         calibration(experiment),
         spectra(experiment)?,
@@ -134,11 +133,13 @@ fn results(experiment: &Experiment) -> Section {
         ],
     };
     let section = Section::new("Results beside the paper's").table(table.table());
-    section.figure(Figure::new(
-        "size",
-        "Test accuracy against the number of weights. Bars are one standard deviation over the seeds.",
-        sizes(experiment),
-    ))
+    section
+        .figure(Figure::new(
+            "size",
+            "Test accuracy against the number of weights. Bars are one standard deviation over the seeds.",
+            sizes(experiment),
+        ))
+        .figure(training(experiment))
 }
 
 fn sizes(experiment: &Experiment) -> Drawing {
@@ -212,7 +213,7 @@ fn beyond(experiment: &Experiment) -> Section {
         .table(table.table())
 }
 
-fn training(experiment: &Experiment) -> Section {
+fn training(experiment: &Experiment) -> Figure {
     let curves = experiment.models.iter().map(|outcome| {
         let longest = outcome.steps.iter().map(Vec::len).max().unwrap_or(0);
         let x = (1..=longest).map(|step| step as f64).collect();
@@ -229,13 +230,13 @@ fn training(experiment: &Experiment) -> Section {
         y: Axis::log("nats"),
         curves: curves.collect(),
     };
-    Section::new("Training").figure(Figure::new(
+    Figure::new(
         "elbo",
         format!(
-            "Mean over the seeds, with a band from the smallest to the largest; averaged over {SMOOTH} steps."
+            "Training: mean over the seeds, with a band from the smallest to the largest; averaged over {SMOOTH} steps."
         ),
         drawing.draw(),
-    ))
+    )
 }
 
 fn entropies(experiment: &Experiment) -> anyhow::Result<Section> {

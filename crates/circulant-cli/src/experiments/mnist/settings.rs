@@ -1,29 +1,13 @@
-//! Settings of the experiment.
-//!
-//! The paper gives steps, optimiser and rank. It does not give batch, initial parameters, initial deviation and
-//! samples per step: those were chosen once for all six models, on 10,000 training images held out for that and on
-//! Fashion-MNIST's training images as the other side, never on test sets.
+//! Settings of the experiment: the defaults of all runs (see `config.rs`), and our own variants.
 
-use super::super::config::{ModelConfig, ModelKind, PosteriorConfig, RunConfig, TrainingConfig};
+use super::super::config::{ModelKind, RunConfig};
 
 /// What all six models share.
 pub fn shared() -> RunConfig {
-    RunConfig {
-        model: ModelConfig {
-            initial_scale: 1.0,
-            ..ModelConfig::default()
-        },
-        posterior: PosteriorConfig {
-            initial_deviation: 0.1,
-            ..PosteriorConfig::default()
-        },
-        training: TrainingConfig {
-            // One at the end; a run takes seconds.
-            checkpoint_every: u64::MAX >> 1,
-            ..TrainingConfig::default()
-        },
-        ..RunConfig::default()
-    }
+    let mut config = RunConfig::default();
+    // One at the end; a run takes seconds.
+    config.training.checkpoint_every = u64::MAX >> 1;
+    config
 }
 
 /// A model with settings of its own.
