@@ -32,51 +32,65 @@ pub fn paper_model(kind: ModelKind, shared: &RunConfig) -> Variant {
     }
 }
 
-/// How far small models go with more time, other priors and more layers.
+/// How far small models go with more time, other priors, more layers and more channels.
 pub fn beyond(shared: &RunConfig) -> Vec<Variant> {
     let variant = |name: &str, title: &str, kind: ModelKind, change: fn(&mut RunConfig)| {
         let mut config = shared.clone();
         config.model.kind = kind;
+        config.training.steps *= LONGER;
         change(&mut config);
         Variant {
             name: name.to_owned(),
-            title: title.to_owned(),
+            title: format!("{title}, {LONGER} times the steps"),
             config,
         }
     };
+    use ModelKind::{SpectralBccb, SpectralCirculant};
     vec![
         variant(
-            "circulant-5x",
-            "spectral circulant, 5 times the steps",
-            ModelKind::SpectralCirculant,
-            |config| config.training.steps *= 5,
+            "circulant-longer",
+            "spectral circulant",
+            SpectralCirculant,
+            |_| {},
+        ),
+        variant(
+            "circulant-slope-3",
+            "spectral circulant, prior slope 3",
+            SpectralCirculant,
+            |config| config.posterior.slope = 3.0,
         ),
         variant(
             "circulant-learned-slope",
-            "spectral circulant, slope learned, 5 times the steps",
-            ModelKind::SpectralCirculant,
-            |config| {
-                config.posterior.learn_slope = true;
-                config.training.steps *= 5;
-            },
+            "spectral circulant, slope learned",
+            SpectralCirculant,
+            |config| config.posterior.learn_slope = true,
         ),
         variant(
             "circulant-depth-2",
-            "two spectral circulant layers, 5 times the steps",
-            ModelKind::SpectralCirculant,
-            |config| {
-                config.model.depth = 2;
-                config.training.steps *= 5;
-            },
+            "two spectral circulant layers",
+            SpectralCirculant,
+            |config| config.model.depth = 2,
+        ),
+        variant(
+            "circulant-depth-3",
+            "three spectral circulant layers",
+            SpectralCirculant,
+            |config| config.model.depth = 3,
+        ),
+        variant(
+            "bccb-2-channels",
+            "spectral BCCB, 2 channels",
+            SpectralBccb,
+            |config| config.model.channels = Some(2),
         ),
         variant(
             "bccb-3-channels",
-            "spectral BCCB, 3 channels, 5 times the steps",
-            ModelKind::SpectralBccb,
-            |config| {
-                config.model.channels = Some(3);
-                config.training.steps *= 5;
-            },
+            "spectral BCCB, 3 channels",
+            SpectralBccb,
+            |config| config.model.channels = Some(3),
         ),
     ]
 }
+
+/// Steps of our variants, in units of the paper's.
+const LONGER: u64 = 3;
