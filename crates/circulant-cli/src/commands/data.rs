@@ -183,7 +183,7 @@ impl Fetch {
 /// folders with one folder of PNG or JPEG images per class.
 #[derive(Args)]
 struct Info {
-    /// A path, or the name of a data set of `data list`.
+    /// The name of a data set of `data list`, or a path (`./mnist` for a folder with such a name).
     path: PathBuf,
     /// The part to read, where there are two.
     #[arg(long, value_enum, default_value_t = Split::Train)]
@@ -217,9 +217,8 @@ impl Info {
     }
 
     fn read(&self) -> Result<(DataSet, Option<Format>), DataError> {
-        let name = self.path.to_str().filter(|_| !self.path.exists());
         let is_name = |name: &&str| crate::data::known::names().any(|known| known == *name);
-        if let Some(name) = name.filter(is_name) {
+        if let Some(name) = self.path.to_str().filter(is_name) {
             let set = load_known(name, self.split, 0, &Cache::from_environment()?)?;
             return Ok((DataSet::Images(set), None));
         }

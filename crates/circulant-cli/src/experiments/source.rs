@@ -37,7 +37,8 @@ pub fn images(place: &str, split: Split, options: &DataConfig) -> anyhow::Result
 
 fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<ImageSet> {
     let path = Path::new(place);
-    if !path.exists() && names().any(|name| name == place) {
+    // A folder that happens to have the name of a data set is meant only when it is written as `./mnist`.
+    if names().any(|name| name == place) {
         return Ok(load_known(place, split, 0, &Cache::from_environment()?)?);
     }
     let reading = ReadOptions {

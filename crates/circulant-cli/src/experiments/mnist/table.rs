@@ -29,7 +29,7 @@ pub fn plain(experiment: &Experiment, results: &Results) -> String {
         } else {
             "↓"
         };
-        head.push_str(&format!("{:>10}", format!("{name} {arrow}")));
+        head.push_str(&format!("{:>12}", format!("{name} {arrow}")));
     }
     head.push_str(&format!("{:>9}\n", "seconds"));
     text.push_str(&head);
@@ -37,7 +37,7 @@ pub fn plain(experiment: &Experiment, results: &Results) -> String {
         text.push_str(&row(&outcome.variant.title, &outcome.result));
         if real {
             let numbers = paper::row(outcome.variant.config.model.kind);
-            let numbers: String = numbers.iter().map(|x| format!("{x:>10.3}")).collect();
+            let numbers: String = numbers.iter().map(|x| format!("{x:>12.3}")).collect();
             text.push_str(&format!("{:<34}{:>9}{numbers}\n", "  paper", ""));
         }
     }
@@ -51,7 +51,7 @@ pub fn plain(experiment: &Experiment, results: &Results) -> String {
 }
 
 fn row(title: &str, result: &ModelResult) -> String {
-    let numbers = paper::ours(result).map(|values| format!("{:>10.3}", values.mean));
+    let numbers = paper::ours(result).map(|values| format!("{:>12.3}", values.mean));
     // Titles of our variants are longer than the column.
     let title = if title.chars().count() > 33 {
         format!("{title}\n{:<34}", "")

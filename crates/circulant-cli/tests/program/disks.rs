@@ -1,15 +1,11 @@
 //! Folders and files that cannot be written, and disks that are full or fill up.
 
-#![allow(clippy::unwrap_used, reason = "parts of tests")]
-
-mod support;
-
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use support::{QUICK, contents, path, program, refusal, small, stderr};
+use crate::support::{QUICK, contents, path, program, refusal, small, stderr};
 use tempfile::TempDir;
 
 #[test]

@@ -1,7 +1,5 @@
 //! The program as a process, and small files for it.
 
-#![allow(dead_code, reason = "not every test uses everything")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

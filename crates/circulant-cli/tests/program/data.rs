@@ -108,3 +108,19 @@ fn wrong_usage_exits_with_2() {
         assert_eq!(data(folder.path(), arguments).status.code(), Some(2));
     }
 }
+
+/// A folder that happens to be called like a data set does not hide it.
+#[test]
+fn names_win_over_folders_of_the_same_name() {
+    let root = TempDir::new().expect("a folder");
+    fs::create_dir(root.path().join("glyphs")).expect("space");
+    let info = |place: &str| {
+        Command::new(env!("CARGO_BIN_EXE_circulant"))
+            .args(["data", "info", place, "--split", "test", "--json"])
+            .current_dir(root.path())
+            .output()
+            .expect("the program starts")
+    };
+    assert_eq!(info("glyphs").status.code(), Some(0));
+    assert_eq!(info("./glyphs").status.code(), Some(1));
+}

@@ -1,13 +1,9 @@
 //! What cannot work: the exit code, a message that says what to do, nothing broken on the way.
 
-#![allow(clippy::unwrap_used, reason = "parts of tests")]
-
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::{QUICK, contents, copy, npy, path, refusal, small, success, trained};
+use crate::support::{QUICK, contents, copy, npy, path, refusal, small, success, trained};
 use tempfile::TempDir;
 
 /// All commands that use a run refuse it with these words.

@@ -1,7 +1,5 @@
 //! The numbers behind the pictures of a network, against what the library says about it.
 
-#![allow(clippy::unwrap_used, reason = "parts of tests")]
-
 use burn::module::Param;
 use burn::tensor::Tensor;
 use circulant::bayes::{Bayesian, BayesianConfig};

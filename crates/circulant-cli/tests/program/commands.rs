@@ -1,13 +1,9 @@
 //! Train, predict, certify, inspect: what a user does on the first day, on drawn digits.
 
-#![allow(clippy::unwrap_used, reason = "parts of tests")]
-
-mod support;
-
 use std::fs;
 
+use crate::support::{circulant, contents, json, npy, path, stderr, success, trained};
 use serde_json::Value;
-use support::{circulant, contents, json, npy, path, stderr, success, trained};
 use tempfile::TempDir;
 
 fn numbers(value: &Value) -> Vec<f64> {

@@ -1,16 +1,12 @@
 //! Training that is killed or interrupted, and goes on.
 
-#![allow(clippy::unwrap_used, reason = "parts of tests")]
-
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{contents, json, path, program, refusal, stderr, success};
 use serde_json::Value;
-use support::{contents, json, path, program, refusal, stderr, success};
 use tempfile::TempDir;
 
 const STEPS: &str = "400";

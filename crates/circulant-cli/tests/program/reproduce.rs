@@ -1,14 +1,10 @@
 //! `reproduce mnist` and `evaluate` as a user runs them, on drawn digits and without a network.
 
-#![allow(clippy::unwrap_used, reason = "parts of tests")]
-
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::{circulant, json, path, refusal, stderr, success, trained};
 use serde_json::Value;
-use support::{circulant, json, path, refusal, stderr, success, trained};
 use tempfile::TempDir;
 
 fn reproduce<'a>(out: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
@@ -147,7 +143,7 @@ fn without_data_and_network_it_falls_back_or_refuses() {
         "--steps",
         "1",
     ];
-    let output = support::program(&reproduce(&out, &more))
+    let output = crate::support::program(&reproduce(&out, &more))
         .env("CIRCULANT_CACHE", &cache)
         .output()
         .unwrap();
@@ -159,7 +155,7 @@ fn without_data_and_network_it_falls_back_or_refuses() {
 
     let refused = root.path().join("mnist");
     let more = [&more[..], &["--data", "mnist"]].concat();
-    let output = support::program(&reproduce(&refused, &more))
+    let output = crate::support::program(&reproduce(&refused, &more))
         .env("CIRCULANT_CACHE", &cache)
         .output()
         .unwrap();

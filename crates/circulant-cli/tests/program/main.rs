@@ -1,0 +1,13 @@
+//! The program as a process. One test program: each would link everything again.
+
+#![allow(clippy::unwrap_used, reason = "parts of tests")]
+
+mod commands;
+mod data;
+mod disks;
+mod interruption;
+mod pictures;
+mod refusals;
+mod reproduce;
+mod support;
+mod usage;
