@@ -334,7 +334,7 @@ fn results_of_train_are_json_too() {
                 "100",
                 "--json",
             ][..],
-            &support::QUICK,
+            &crate::support::QUICK,
         ]
         .concat(),
     );
