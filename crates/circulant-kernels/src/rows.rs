@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use num_complex::Complex;
 use rayon::prelude::*;
-use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+use realfft::{ComplexToReal, FftError, RealFftPlanner, RealToComplex};
 
 use crate::bins::Bin;
 use crate::blocks::Bias;
@@ -94,11 +94,15 @@ impl<T: Real> RowPlan<T> {
 
     /// `row = IRFFT(bins)`, destroying the bins.
     fn synthesise(&self, work: &mut Workspace<T>) {
-        // Real parts times real bins: the products at self-conjugate bins stay real, which is
-        // all that realfft can complain about.
-        self.inverse
-            .process_with_scratch(&mut work.bins, &mut work.row, &mut work.scratch)
-            .expect("self-conjugate bins are real");
+        let done =
+            self.inverse
+                .process_with_scratch(&mut work.bins, &mut work.row, &mut work.scratch);
+        match done {
+            // Products at self-conjugate bins stay real, unless a number is infinite: zero times that is no number,
+            // in the imaginary part too. The transform is done all the same, and its result is no number either.
+            Ok(()) | Err(FftError::InputValues(..)) => {}
+            Err(error) => panic!("the workspace has the plan's lengths: {error}"),
+        }
     }
 
     /// Runs `work` on every item, on all threads when there are enough numbers in `total`.

@@ -8,8 +8,8 @@ use burn::module::Module;
 use burn::optim::{AdamWConfig, SgdConfig};
 use burn::tensor::{Device, Tensor};
 use circulant::bayes::{
-    BayesError, BayesianConfig, CheckpointPlan, Classifier, LabelledData, PosteriorKind,
-    PredictiveConfig, Prior, Site, Stop, Svi, SviConfig,
+    BayesError, BayesianConfig, CheckpointPlan, Classifier, LabelledData, Noise, PosteriorKind,
+    PredictiveConfig, Prior, Purpose, Site, Stop, Svi, SviConfig,
 };
 use circulant::functions::tanh;
 use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};

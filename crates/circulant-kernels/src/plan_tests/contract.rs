@@ -120,3 +120,28 @@ fn gradients_do_not_depend_on_the_threads() {
     };
     assert_eq!(run(1), run(3));
 }
+
+/// Infinite numbers, of a damaged file say, give results that are not finite instead of a panic.
+#[test]
+fn infinite_numbers_do_not_panic() {
+    for length in [1, 2, 7, 8, 784] {
+        let layout = HalfSpectrum::new(length).expect("valid");
+        for plan in plans_1d::<f32>(&layout) {
+            for (value, batch) in [(f32::INFINITY, 1), (f32::INFINITY, 40), (f32::NAN, 1)] {
+                for place in [0, length / 2, length - 1] {
+                    let mut a = vec![1.0; length];
+                    a[place] = value;
+                    let filters = Filters {
+                        coordinates: &a[..],
+                        bias: None,
+                        activation: Activation::Identity,
+                    };
+                    let x = vec![0.0; batch * length];
+                    let mut y = vec![0.0; batch * length];
+                    plan.forward(&x, filters, &mut y).expect("fits");
+                    assert!(y.iter().any(|y| !y.is_finite()), "{length} {place}");
+                }
+            }
+        }
+    }
+}

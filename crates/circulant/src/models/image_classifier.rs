@@ -229,3 +229,99 @@ impl Classifier<4> for ImageClassifier {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{TensorData, activation};
+
+    use super::*;
+    use crate::geometry::Lipschitz;
+    use crate::nn::InitialNumbers;
+
+    const IMAGE: [usize; 3] = [2, 3, 5];
+
+    fn config(kind: HiddenKind) -> ImageClassifierConfig {
+        ImageClassifierConfig::new(kind)
+            .with_image(IMAGE)
+            .with_classes(4)
+            .with_channels(kind.has_channels().then_some(3))
+            .with_depth(3)
+            .with_initial_scale(2.0)
+    }
+
+    fn images(seed: u64, batch: usize) -> Tensor<4> {
+        let [channels, height, width] = IMAGE;
+        let values = InitialNumbers::new(seed).normal(batch * channels * height * width, 1.0);
+        let data = TensorData::new(values, [batch, channels, height, width]);
+        Tensor::from_data(data, &crate::cpu())
+    }
+
+    /// The layer without anything fused.
+    fn plain(layer: &HiddenLayer, images: Tensor<4>) -> Tensor<4> {
+        let dims = images.dims();
+        let rows = || images.clone().flatten::<2>(1, 3);
+        activation::tanh(match layer {
+            HiddenLayer::SpectralCirculant(layer) => layer.forward(rows()).reshape(dims),
+            HiddenLayer::SpatialCirculant(layer) => layer.forward(rows()).reshape(dims),
+            HiddenLayer::SpectralBccb(layer) => layer.forward(images),
+            HiddenLayer::SpatialBccb(layer) => layer.forward(images),
+            HiddenLayer::Convolution(layer) => layer.forward(images),
+            HiddenLayer::Dense(layer) => layer.forward(rows()).reshape(dims),
+        })
+    }
+
+    #[test]
+    fn deep_models_apply_layer_after_layer() {
+        for kind in HiddenKind::ALL {
+            let model = config(kind).init(&crate::cpu());
+            let x = images(1, 7);
+            let features = model
+                .hidden_layers()
+                .fold(x.clone(), |x, (_, layer)| plain(layer, x));
+            let expected = model.output.forward(features.flatten::<2>(1, 3));
+            let logits = model.forward(x.clone());
+            logits
+                .to_data()
+                .assert_approx_eq::<f32>(&expected.to_data(), Default::default());
+            let members = vec![model.clone(), config(kind).with_seed(1).init(&crate::cpu())];
+            let together = ImageClassifier::ensemble(members)(x);
+            together
+                .slice([0..1])
+                .reshape([7, 4])
+                .to_data()
+                .assert_approx_eq::<f32>(&logits.to_data(), Default::default());
+        }
+    }
+
+    #[test]
+    fn bounds_of_deep_models_hold() {
+        for kind in HiddenKind::ALL {
+            let model = config(kind).init(&crate::cpu());
+            let bound = model.network_bound().expect("finite").upper().get();
+            let distance = |a: Tensor<2>| a.powf_scalar(2.0).sum_dim(1).sqrt();
+            let (x, y) = (images(2, 200), images(3, 200));
+            let outputs = distance(model.forward(x.clone()) - model.forward(y.clone()));
+            let inputs = distance((x - y).flatten::<2>(1, 3));
+            let largest = (outputs / inputs).max().into_scalar::<f64>();
+            assert!(
+                largest > 0.0 && largest <= bound,
+                "{kind:?} {largest} {bound}"
+            );
+        }
+    }
+
+    #[test]
+    fn impossible_sizes_are_named() {
+        let error = |config: ImageClassifierConfig| {
+            let error = config.try_init(&crate::cpu()).expect_err("impossible");
+            error.to_string()
+        };
+        let circulant = || ImageClassifierConfig::new(HiddenKind::SpectralCirculant);
+        assert!(error(circulant().with_depth(0)).contains("hidden layers"));
+        assert!(error(circulant().with_classes(0)).contains("classes"));
+        assert!(error(circulant().with_image([1, 0, 4])).contains("height"));
+        assert!(error(circulant().with_channels(Some(3))).contains("BCCB"));
+        let bccb = ImageClassifierConfig::new(HiddenKind::SpatialBccb);
+        assert!(error(bccb.with_channels(Some(0))).contains("channels"));
+    }
+}
