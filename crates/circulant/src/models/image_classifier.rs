@@ -286,7 +286,7 @@ mod tests {
             let members = vec![model.clone(), config(kind).with_seed(1).init(&crate::cpu())];
             let together = ImageClassifier::ensemble(members)(x);
             together
-                .slice([0..1])
+                .narrow(0, 0, 1)
                 .reshape([7, 4])
                 .to_data()
                 .assert_approx_eq::<f32>(&logits.to_data(), Default::default());
