@@ -13,7 +13,7 @@
 //! backend composes them from ordinary tensor operations ([`ops`]).
 //!
 //! [`bayes`] puts posteriors in the place of parameters, and [`geometry`] bounds what a network can do: norms, Lipschitz
-//! constants, certified radii.
+//! constants, certified radii. [`curvature`] measures the loss around trained parameters.
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bayes;
+pub mod curvature;
 mod error;
 pub mod functions;
 pub mod geometry;
@@ -36,6 +37,7 @@ pub mod models;
 pub mod nn;
 pub mod ops;
 pub mod optim;
+mod parameter_path;
 pub mod record;
 
 pub use circulant_kernels as kernels;
