@@ -13,7 +13,8 @@
 //! backend composes them from ordinary tensor operations ([`ops`]).
 //!
 //! [`bayes`] puts posteriors in the place of parameters, and [`geometry`] bounds what a network can do: norms, Lipschitz
-//! constants, certified radii. [`curvature`] measures the loss around trained parameters.
+//! constants, certified radii. [`curvature`] measures the loss around trained parameters, and
+//! [`surgery`] puts circulant layers in the place of dense ones.
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
@@ -39,6 +40,7 @@ pub mod ops;
 pub mod optim;
 mod parameter_path;
 pub mod record;
+pub mod surgery;
 
 pub use circulant_kernels as kernels;
 pub use error::LayerError;
