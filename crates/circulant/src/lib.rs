@@ -13,8 +13,8 @@
 //! backend composes them from ordinary tensor operations ([`ops`]).
 //!
 //! [`bayes`] puts posteriors in the place of parameters, and [`geometry`] bounds what a network can do: norms, Lipschitz
-//! constants, certified radii. [`curvature`] measures the loss around trained parameters, and
-//! [`surgery`] puts circulant layers in the place of dense ones.
+//! constants, certified radii. [`curvature`] measures the loss around trained parameters,
+//! [`surgery`] puts circulant layers in the place of dense ones, and [`pretrained`] reads the weights of PyTorch models.
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
@@ -39,6 +39,7 @@ pub mod nn;
 pub mod ops;
 pub mod optim;
 mod parameter_path;
+pub mod pretrained;
 pub mod record;
 pub mod surgery;
 

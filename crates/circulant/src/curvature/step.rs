@@ -14,21 +14,24 @@
 //! - second: `x = (3 eta)^(1/3)`, error `(3/2) eta/x`;
 //! - fourth: `x = (45 eta/4)^(1/5)`, error `(15/8) eta/x`.
 //!
-//! With `eta = 1e-15`, a few roundings of f64, the steps are `1.4e-5` and `1.6e-3`, the errors `1e-10` and `1e-12` relative to
-//! `abs(g)/L`. Both minima are flat: a wrong guess of `L` by a factor of 10 costs one or two digits with the
-//! second-order stencil.
+//! With `eta = 1e-15`, a few roundings of f64, `x` is `1.4e-5` and `1.6e-3`, the errors `1e-10` and `1e-12` relative to
+//! `abs(g)/L`. A step that is too long by a factor of 3 costs one digit (second) or two (fourth), one that is too short half a
+//! digit: guess `L` rather too small.
 //!
-//! A network changes by its own size when one of its tensors does. With `theta_p` and `u_p` the parts of a tensor,
+//! A network changes by its own size when one of its tensors changes by a part of its own: with `theta_p` and `u_p` the
+//! parts of a tensor,
 //!
-//! `L = (sum_p norm(u_p)^2/s_p^2)^(-1/2)`, `s_p = max(norm(theta_p), 0.1)`,
+//! `L = r (sum_p norm(u_p)^2/s_p^2)^(-1/2)`, `s_p = max(norm(theta_p), 0.1)`, `r = 0.3`,
 //!
-//! so no tensor moves by more than the fraction `x` of its norm. The floor is for biases that are still zero; it can only make
-//! the step smaller than needed, at the cost of a digit.
+//! so no tensor moves by more than the fraction `r x` of its norm. The floor is for biases that are still zero.
 
 use super::parameters::Parameters;
 
 /// The rounding error of a gradient, relative to its norm.
 const ETA: f64 = 1e-15;
+
+/// The part of its norm by which a tensor must change to change the gradient by as much as the gradient's own norm, `r`.
+const CHANGE: f64 = 0.3;
 
 /// The norm below which a tensor counts as this large.
 const SMALLEST_NORM: f64 = 0.1;
@@ -74,7 +77,7 @@ impl Stencil {
         // For v instead of u, the sum is norm(v)/L.
         let changes: Vec<f64> = parameters.list.iter().map(relative).collect();
         let change = norm(&changes);
-        (change > 0.0).then(|| self.relative_step() / change)
+        (change > 0.0).then(|| CHANGE * self.relative_step() / change)
     }
 }
 
@@ -82,7 +85,8 @@ impl Stencil {
 pub(super) fn norm(v: &[f64]) -> f64 {
     let largest = v.iter().fold(0.0_f64, |largest, x| largest.max(x.abs()));
     if largest == 0.0 || !largest.is_finite() {
-        return largest;
+        // The maximum passes over NaN, a sum does not.
+        return v.iter().map(|x| x.abs()).sum();
     }
     largest * v.iter().map(|x| (x / largest).powi(2)).sum::<f64>().sqrt()
 }
@@ -122,7 +126,8 @@ mod tests {
 
     #[test]
     fn norms_do_not_overflow() {
-        assert_eq!(norm(&[3e200, -4e200]), 5e200);
+        assert!((norm(&[3e200, -4e200]) / 5e200 - 1.0).abs() < 1e-15);
+        assert!(norm(&[f64::NAN]).is_nan() && norm(&[f64::NAN, 1.0]).is_nan());
         assert_eq!(norm(&[]), 0.0);
         assert_eq!(norm(&[0.0]), 0.0);
         assert_eq!(norm(&[f64::INFINITY]), f64::INFINITY);
