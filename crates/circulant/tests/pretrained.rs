@@ -2,8 +2,9 @@
 //! tensors as PyTorch does.
 
 mod common;
+#[path = "common/torch_transformer.rs"]
+mod torch_transformer;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use burn::module::Module;
@@ -13,21 +14,10 @@ use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConf
 use circulant::pretrained::{NameMap, PretrainedError, load, load_vision_transformer};
 use common::{difference, double, host, numbers, random};
 use safetensors::tensor::{Dtype, TensorView};
-
-const SIDE: usize = 6;
-const PATCH: usize = 3;
-const CHANNELS: usize = 2;
-const CLASSES: usize = 3;
-const D: usize = 4;
-const HEADS: usize = 2;
-const DEPTH: usize = 2;
-const HIDDEN: usize = 4 * D;
-const TOKENS: usize = (SIDE / PATCH) * (SIDE / PATCH) + 1;
+use torch_transformer::{CHANNELS, CLASSES, D, DEPTH, HEADS, PATCH, SIDE, Tensors, oracle, timm};
 
 /// Both sides sum in f64 in another order, and Burn's error function is good to about 1e-15.
 const EXACT: f64 = 1e-11;
-
-type Tensors = BTreeMap<String, (Vec<usize>, Vec<f64>)>;
 
 fn model(device: &Device) -> VisionTransformer {
     config(ProjectionKind::Dense).init(device)
@@ -41,51 +31,11 @@ fn config(kind: ProjectionKind) -> VisionTransformerConfig {
         .with_heads(HEADS)
 }
 
-/// Random numbers under the names and shapes of timm.
-fn timm() -> Tensors {
-    let mut shapes = vec![
-        (
-            "patch_embed.proj.weight".to_owned(),
-            vec![D, CHANNELS, PATCH, PATCH],
-        ),
-        ("patch_embed.proj.bias".to_owned(), vec![D]),
-        ("cls_token".to_owned(), vec![1, 1, D]),
-        ("pos_embed".to_owned(), vec![1, TOKENS, D]),
-        ("norm.weight".to_owned(), vec![D]),
-        ("norm.bias".to_owned(), vec![D]),
-        ("head.weight".to_owned(), vec![CLASSES, D]),
-        ("head.bias".to_owned(), vec![CLASSES]),
-    ];
-    for block in 0..DEPTH {
-        for (name, shape) in [
-            ("norm1.weight", vec![D]),
-            ("norm1.bias", vec![D]),
-            ("attn.qkv.weight", vec![3 * D, D]),
-            ("attn.qkv.bias", vec![3 * D]),
-            ("attn.proj.weight", vec![D, D]),
-            ("attn.proj.bias", vec![D]),
-            ("norm2.weight", vec![D]),
-            ("norm2.bias", vec![D]),
-            ("mlp.fc1.weight", vec![HIDDEN, D]),
-            ("mlp.fc1.bias", vec![HIDDEN]),
-            ("mlp.fc2.weight", vec![D, HIDDEN]),
-            ("mlp.fc2.bias", vec![D]),
-        ] {
-            shapes.push((format!("blocks.{block}.{name}"), shape));
-        }
-    }
-    let tensor = |(seed, (name, shape)): (usize, (String, Vec<usize>))| {
-        let values = numbers(seed as u64 + 1, shape.iter().product());
-        (name, (shape, values))
-    };
-    shapes.into_iter().enumerate().map(tensor).collect()
-}
-
 struct Directory(tempfile::TempDir);
 
 impl Directory {
     fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self(tempfile::tempdir().expect("a directory can be made"))
     }
 
     fn path(&self) -> PathBuf {
@@ -104,121 +54,14 @@ impl Directory {
             .map(|(name, (shape, values))| (name, shape, bytes(values)))
             .collect();
         let views = tensors.iter().map(|(name, shape, bytes)| {
-            let view = TensorView::new(Dtype::F64, (*shape).clone(), bytes).unwrap();
+            let view = TensorView::new(Dtype::F64, (*shape).clone(), bytes)
+                .expect("as many bytes as numbers");
             (name.as_str(), view)
         });
-        std::fs::write(self.path(), safetensors::serialize(views, None).unwrap()).unwrap();
+        let bytes = safetensors::serialize(views, None).expect("names differ");
+        std::fs::write(self.path(), bytes).expect("the directory is writable");
         self.path()
     }
-}
-
-/// `x W^t + b` with PyTorch's `W`, `[out, in]`.
-fn linear(tensors: &Tensors, name: &str, x: &[f64]) -> Vec<f64> {
-    let (weight, bias) = (
-        &tensors[&format!("{name}.weight")].1,
-        &tensors[&format!("{name}.bias")].1,
-    );
-    let rows = weight.chunks_exact(x.len()).zip(bias);
-    rows.map(|(row, bias)| bias + row.iter().zip(x).map(|(w, x)| w * x).sum::<f64>())
-        .collect()
-}
-
-fn norm(tensors: &Tensors, name: &str, x: &[f64]) -> Vec<f64> {
-    let (scale, shift) = (
-        &tensors[&format!("{name}.weight")].1,
-        &tensors[&format!("{name}.bias")].1,
-    );
-    let mean = x.iter().sum::<f64>() / x.len() as f64;
-    let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / x.len() as f64;
-    let unit = |x: f64| (x - mean) / (variance + 1e-5).sqrt();
-    (0..x.len())
-        .map(|i| scale[i] * unit(x[i]) + shift[i])
-        .collect()
-}
-
-/// `x (1 + erf(x/sqrt(2)))/2`, the error function by its series.
-fn gelu(x: f64) -> f64 {
-    let z = x / 2.0_f64.sqrt();
-    let (mut term, mut sum) = (z, z);
-    for n in 1..200 {
-        term *= -z * z / f64::from(n);
-        sum += term / f64::from(2 * n + 1);
-    }
-    x * (1.0 + sum * 2.0 / std::f64::consts::PI.sqrt()) / 2.0
-}
-
-fn attention(tensors: &Tensors, block: &str, x: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    let qkv: Vec<Vec<f64>> = x
-        .iter()
-        .map(|x| linear(tensors, &format!("{block}.attn.qkv"), x))
-        .collect();
-    let width = D / HEADS;
-    let mix = |t: usize| {
-        let mut mixed = Vec::new();
-        for head in 0..HEADS {
-            let part = |s: usize, which: usize| &qkv[s][which * D + head * width..][..width];
-            let score = |s: usize| {
-                let product: f64 = part(t, 0).iter().zip(part(s, 1)).map(|(q, k)| q * k).sum();
-                (product / (width as f64).sqrt()).exp()
-            };
-            let sum: f64 = (0..TOKENS).map(score).sum();
-            mixed.extend((0..width).map(|i| {
-                (0..TOKENS)
-                    .map(|s| score(s) / sum * part(s, 2)[i])
-                    .sum::<f64>()
-            }));
-        }
-        linear(tensors, &format!("{block}.attn.proj"), &mixed)
-    };
-    (0..TOKENS).map(mix).collect()
-}
-
-/// The logits of one image `[C, H, W]`.
-fn oracle(tensors: &Tensors, image: &[f64]) -> Vec<f64> {
-    let positions = &tensors["pos_embed"].1;
-    let kernel = &tensors["patch_embed.proj.weight"].1;
-    let mut x = vec![tensors["cls_token"].1.clone()];
-    for (row, column) in (0..2).flat_map(|row| [(row, 0), (row, 1)]) {
-        let output = |o: usize| {
-            let mut sum = tensors["patch_embed.proj.bias"].1[o];
-            for (c, i, j) in (0..CHANNELS)
-                .flat_map(|c| (0..PATCH * PATCH).map(move |p| (c, p / PATCH, p % PATCH)))
-            {
-                let pixel = image[(c * SIDE + row * PATCH + i) * SIDE + column * PATCH + j];
-                sum += kernel[((o * CHANNELS + c) * PATCH + i) * PATCH + j] * pixel;
-            }
-            sum
-        };
-        x.push((0..D).map(output).collect());
-    }
-    let add = |x: &mut Vec<Vec<f64>>, y: Vec<Vec<f64>>| {
-        let numbers = x.iter_mut().flatten().zip(y.into_iter().flatten());
-        numbers.for_each(|(x, y)| *x += y);
-    };
-    add(
-        &mut x,
-        positions.chunks_exact(D).map(<[f64]>::to_vec).collect(),
-    );
-    for block in 0..DEPTH {
-        let block = format!("blocks.{block}");
-        let normal: Vec<_> = x
-            .iter()
-            .map(|x| norm(tensors, &format!("{block}.norm1"), x))
-            .collect();
-        add(&mut x, attention(tensors, &block, &normal));
-        let mlp = |x: &Vec<f64>| {
-            let hidden = linear(
-                tensors,
-                &format!("{block}.mlp.fc1"),
-                &norm(tensors, &format!("{block}.norm2"), x),
-            );
-            let hidden: Vec<f64> = hidden.into_iter().map(gelu).collect();
-            linear(tensors, &format!("{block}.mlp.fc2"), &hidden)
-        };
-        let change = x.iter().map(mlp).collect();
-        add(&mut x, change);
-    }
-    linear(tensors, "head", &norm(tensors, "norm", &x[0]))
 }
 
 fn images() -> Tensor<4> {
@@ -406,7 +249,10 @@ fn half_precision_is_read() {
     )
     .unwrap();
     let error = load(&mut module, directory.path(), &names).unwrap_err();
-    assert!(matches!(error, PretrainedError::NumberType { .. }), "{error}");
+    assert!(
+        matches!(error, PretrainedError::NumberType { .. }),
+        "{error}"
+    );
 }
 
 /// Every mistake is named, and the model stays as it was.
