@@ -13,7 +13,8 @@
 //! backend composes them from ordinary tensor operations ([`ops`]).
 //!
 //! [`bayes`] puts posteriors in the place of parameters, and [`geometry`] bounds what a network can do: norms, Lipschitz
-//! constants, certified radii.
+//! constants, certified radii. [`curvature`] measures the loss around trained parameters,
+//! [`surgery`] puts circulant layers in the place of dense ones, and [`pretrained`] reads the weights of PyTorch models.
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
@@ -28,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bayes;
+pub mod curvature;
 mod error;
 pub mod functions;
 pub mod geometry;
@@ -36,7 +38,10 @@ pub mod models;
 pub mod nn;
 pub mod ops;
 pub mod optim;
+mod parameter_path;
+pub mod pretrained;
 pub mod record;
+pub mod surgery;
 
 pub use circulant_kernels as kernels;
 pub use error::LayerError;

@@ -5,12 +5,12 @@ use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
 use super::network::Network;
-use super::traversal::Path;
 use super::{BayesError, Bayesian};
+use crate::parameter_path::ParameterPath;
 
 /// Finds a parameter, or failing that a gradient, that is not finite.
 struct FindNotFinite<'a> {
-    path: Path,
+    path: ParameterPath,
     gradients: Option<&'a GradientsParams>,
     found: Option<String>,
 }
@@ -42,7 +42,7 @@ pub(super) fn find_not_finite<M: Network>(
     gradients: Option<&GradientsParams>,
 ) -> Option<String> {
     let mut find = FindNotFinite {
-        path: Path::default(),
+        path: ParameterPath::default(),
         gradients,
         found: None,
     };

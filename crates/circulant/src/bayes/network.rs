@@ -14,9 +14,9 @@ use super::noise::{Noise, Purpose};
 use super::posterior::{
     AnyPosterior, INITIAL_DEVIATION, LowRankGaussian, MeanFieldGaussian, PointEstimate, Posterior,
 };
-use super::traversal::Path;
 use super::{BayesError, InitialDeviation, PosteriorKind, Prior, Site, SpectralPrior};
 use crate::nn::to_host;
+use crate::parameter_path::ParameterPath;
 
 /// What can be made Bayesian: every type with `#[derive(Module, Debug)]`.
 pub trait Network: Module + ModuleDisplay {}
@@ -352,7 +352,7 @@ struct Parameter {
 
 #[derive(Default)]
 struct Parameters {
-    path: Path,
+    path: ParameterPath,
     visited: usize,
     parameters: Vec<Parameter>,
 }
@@ -439,7 +439,7 @@ impl ModuleMapper for Replace<'_> {
 }
 
 #[derive(Default)]
-struct StableIds(Path);
+struct StableIds(ParameterPath);
 
 impl ModuleMapper for StableIds {
     fn enter_module(&mut self, name: &str, container: &str) {

@@ -11,28 +11,6 @@ use super::network::{Bayesian, Network, SiteDescription};
 /// What Burn calls the container that is entered.
 const CONTAINER: &str = "Struct:Bayesian";
 
-/// The path of the parameter at hand, without the names of enum variants.
-#[derive(Debug, Default)]
-pub(super) struct Path(Vec<String>);
-
-impl Path {
-    pub(super) fn enter(&mut self, name: &str, container: &str) {
-        if !container.starts_with("Enum:") {
-            self.0.push(name.to_owned());
-        }
-    }
-
-    pub(super) fn exit(&mut self, container: &str) {
-        if !container.starts_with("Enum:") {
-            self.0.pop();
-        }
-    }
-
-    pub(super) fn name(&self) -> String {
-        self.0.join(".")
-    }
-}
-
 /// Passes over the float parameters that have a posterior.
 struct Rest<'a, T> {
     inner: &'a mut T,

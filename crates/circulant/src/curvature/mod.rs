@@ -1,0 +1,48 @@
+//! The curvature of a loss around the parameters of a module: products with the Hessian and the Gauss-Newton matrix, and their
+//! dominant eigenvalues, over all parameters or over some of them (section 8 of the paper's tables: all, or attention only).
+//!
+//! With the loss `f(theta) = (1/N) sum_i l(z_i(theta), y_i)` of logits `z_i`, softmax cross-entropy `l` and `J_i = dz_i/dtheta`,
+//!
+//! | matrix | formula | product with `v` |
+//! | --- | --- | --- |
+//! | Hessian | `f''(theta)` | differences of exact gradients along `v` |
+//! | Gauss-Newton | `(1/N) sum_i J_i^t (diag(p_i) - p_i p_i^t) J_i`, `p_i = softmax(z_i)` | differences of logits along `v`, then exact |
+//!
+//! Burn differentiates once only, hence the differences; everything is in f64, and [`Stencil`] says how large their error
+//! is. Activations with kinks (ReLU) have no Hessian at the kinks: there a product is that of the smooth pieces, plus a jump
+//! if the step crosses a kink.
+//!
+//! ```
+//! use burn::tensor::{DType, Tensor};
+//! use circulant::curvature::{Curvature, EigenvalueConfig, Objective, Operator, Subspace};
+//! use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
+//!
+//! let device = circulant::cpu().autodiff();
+//! let model = VisionTransformerConfig::new(8, 4, 3, ProjectionKind::Spectral)
+//!     .with_d(8).with_depth(1).with_heads(2).init(&device);
+//! let images = Tensor::<4>::ones([4, 3, 8, 8], (&device, DType::F64));
+//! let objective = Objective::cross_entropy([0, 1, 2, 0], |model: &VisionTransformer, examples| {
+//!     model.forward(images.clone().slice(examples))
+//! });
+//! // Two examples at once: the memory of a large batch is bounded.
+//! let objective = objective.with_chunk(2);
+//! let curvature = Curvature::new(model, objective, &Subspace::attention())?;
+//! let sharpest = curvature.dominant_eigenvalue(Operator::Hessian, &EigenvalueConfig::default())?;
+//! println!("{} +- {}", sharpest.value, sharpest.residual);
+//! # Ok::<(), circulant::curvature::CurvatureError>(())
+//! ```
+
+mod eigen;
+mod error;
+mod objective;
+mod parameters;
+mod products;
+mod step;
+mod subspace;
+
+pub use eigen::{Eigenvalue, EigenvalueConfig, Method};
+pub use error::CurvatureError;
+pub use objective::Objective;
+pub use products::{Curvature, Operator};
+pub use step::Stencil;
+pub use subspace::Subspace;
