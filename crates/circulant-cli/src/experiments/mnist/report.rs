@@ -7,6 +7,7 @@ use circulant::metrics::entropy_density;
 use super::super::evaluation::labels_of;
 use super::super::facts::Facts;
 use super::super::{pictures, source};
+use super::settings::LONGER;
 use super::{Experiment, Outcome, paper};
 use crate::report::figure::{
     Axis, CertifiedAccuracy, Curve, Curves, Densities, Density, Distribution, Drawing,
@@ -201,7 +202,7 @@ fn beyond(experiment: &Experiment) -> Section {
         .iter()
         .map(|outcome| comparison_row(outcome, None));
     let table = Comparison {
-        caption: "The same data and metrics, other settings".to_owned(),
+        caption: format!("The same data and metrics, {LONGER} times the steps"),
         subject: "model".to_owned(),
         facts: facts(),
         metrics: paper::metrics(),

@@ -41,7 +41,7 @@ pub fn beyond(shared: &RunConfig) -> Vec<Variant> {
         change(&mut config);
         Variant {
             name: name.to_owned(),
-            title: format!("{title}, {LONGER} times the steps"),
+            title: title.to_owned(),
             config,
         }
     };
@@ -93,4 +93,4 @@ pub fn beyond(shared: &RunConfig) -> Vec<Variant> {
 }
 
 /// Steps of our variants, in units of the paper's.
-const LONGER: u64 = 3;
+pub const LONGER: u64 = 3;

@@ -1,6 +1,7 @@
 //! The table for the terminal: our numbers, and the paper's below them.
 
 use super::results::{ModelResult, Results};
+use super::settings::LONGER;
 use super::{Experiment, paper};
 use crate::report::Better;
 use crate::report::number::grouped;
@@ -42,7 +43,7 @@ pub fn plain(experiment: &Experiment, results: &Results) -> String {
         }
     }
     if !experiment.beyond.is_empty() {
-        text.push_str("beyond the paper:\n");
+        text.push_str(&format!("beyond the paper, {LONGER} times the steps:\n"));
     }
     for outcome in &experiment.beyond {
         text.push_str(&row(&outcome.variant.title, &outcome.result));
@@ -52,14 +53,8 @@ pub fn plain(experiment: &Experiment, results: &Results) -> String {
 
 fn row(title: &str, result: &ModelResult) -> String {
     let numbers = paper::ours(result).map(|values| format!("{:>12.3}", values.mean));
-    // Titles of our variants are longer than the column.
-    let title = if title.chars().count() > 33 {
-        format!("{title}\n{:<34}", "")
-    } else {
-        format!("{title:<34}")
-    };
     format!(
-        "{title}{:>9}{}{:>9.1}\n",
+        "{title:<34}{:>9}{}{:>9.1}\n",
         grouped(result.weights as u64),
         numbers.concat(),
         result.seconds.mean
