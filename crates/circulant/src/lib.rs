@@ -38,7 +38,7 @@ pub mod models;
 pub mod nn;
 pub mod ops;
 pub mod optim;
-mod parameter_path;
+mod parameters;
 pub mod pretrained;
 pub mod record;
 pub mod surgery;

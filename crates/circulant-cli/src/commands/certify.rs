@@ -6,11 +6,12 @@ use anyhow::ensure;
 use clap::Args;
 use serde::Serialize;
 
-use super::output::{Format, OutFile, print, write};
+use super::output::{Format, OutFile, print};
 use super::reading::Reading;
 use crate::data::Split;
 use crate::experiments::certification::{Certification, InputRow, Quantiles, Radii, Summary};
 use crate::experiments::folder::pretty;
+use crate::experiments::folder::write;
 use crate::experiments::loaded::LoadedRun;
 
 /// Certify a trained network: how far inputs may move before its decision can change.

@@ -1,10 +1,9 @@
 //! What commands print on stdout, and files that hold the same.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
-use circulant::bayes::write_atomically;
 
 /// Prints text as it is.
 pub fn print(text: &str) -> anyhow::Result<()> {
@@ -15,16 +14,6 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to stdout; is there space where it goes?"),
     }
-}
-
-/// Writes a file in one step; a failure leaves what was there.
-pub fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    write_atomically(path, bytes).with_context(|| {
-        format!(
-            "cannot write {}; is there such a folder with space left, and may you write there?",
-            path.display()
-        )
-    })
 }
 
 /// How a file holds rows.

@@ -6,11 +6,12 @@ use circulant::bayes::Predictions;
 use clap::Args;
 use serde::Serialize;
 
-use super::output::{Format, OutFile, print, write};
+use super::output::{Format, OutFile, print};
 use super::reading::Reading;
 use crate::data::{Split, npy};
 use crate::experiments::evaluation::Sampling;
 use crate::experiments::folder::pretty;
+use crate::experiments::folder::write;
 use crate::experiments::loaded::LoadedRun;
 
 /// Predict the classes of images or features, with uncertainties.

@@ -271,11 +271,11 @@ impl RunFolder {
     }
 }
 
-/// Replaces a file in one step; an error names it.
-pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    write_atomically(path, text.as_bytes()).with_context(|| {
+/// Replaces a file in one step; an error names it, and leaves what was there.
+pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    write_atomically(path, bytes.as_ref()).with_context(|| {
         format!(
-            "cannot write {}; is there space on the disk, and may you write there?",
+            "cannot write {}; is there such a folder with space left, and may you write there?",
             path.display()
         )
     })

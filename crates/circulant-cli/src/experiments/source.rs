@@ -19,16 +19,13 @@ pub fn images(place: &str, split: Split, options: &DataConfig) -> anyhow::Result
         options.first != Some(0),
         "data.first: expected 1 or more, got 0"
     );
-    let set = match options.first {
-        // Drawing all images to keep a few would take longer than everything else.
-        Some(count) if DRAWN.iter().any(|family| family.name() == place) => {
-            let family = DRAWN.iter().find(|family| family.name() == place);
-            let family = family.expect("just found");
-            // Training images and test images come from neighbouring seeds, as in `load_known`.
-            family.draw(count, u64::from(split == Split::Test))?
-        }
-        _ => whole(place, split, options)?,
-    };
+    let family = DRAWN.iter().find(|family| family.name() == place);
+    if let (Some(count), Some(family)) = (options.first, family) {
+        // Drawing all images to keep a few would take longer than everything else. Training images and test images come
+        // from neighbouring seeds, as in `load_known`.
+        return Ok(family.draw(count, u64::from(split == Split::Test))?);
+    }
+    let set = whole(place, split, options)?;
     Ok(match options.first {
         Some(count) => set.first(count),
         None => set,

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 use super::network::Network;
 use super::{BayesError, Bayesian};
-use crate::parameter_path::ParameterPath;
+use crate::parameters::ParameterPath;
 
 /// Finds a parameter, or failing that a gradient, that is not finite.
 struct FindNotFinite<'a> {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use burn::module::{Module, ModuleDisplay, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::module::{Module, ModuleDisplay, ModuleMapper, Param, ParamId};
 use burn::tensor::{Device, Shape, Tensor, TensorData};
 
 use super::noise::{Noise, Purpose};
@@ -16,7 +16,7 @@ use super::posterior::{
 };
 use super::{BayesError, InitialDeviation, PosteriorKind, Prior, Site, SpectralPrior};
 use crate::nn::to_host;
-use crate::parameter_path::ParameterPath;
+use crate::parameters::{FoundParameter, ParameterPath, trained_parameters};
 
 /// What can be made Bayesian: every type with `#[derive(Module, Debug)]`.
 pub trait Network: Module + ModuleDisplay {}
@@ -126,26 +126,21 @@ impl BayesianConfig {
     /// Puts posteriors in the place of the parameters of `model`, with their numbers as means. On an autodiff device,
     /// parameters that are frozen stay as they are.
     pub fn init<M: Network>(&self, model: M) -> Result<Bayesian<M>, BayesError> {
-        let mut found = Parameters::default();
-        model.visit(&mut found);
+        let found = trained_parameters(&model);
         if let Some(path) = self
             .sites
             .keys()
-            .find(|path| found.parameters.iter().all(|found| found.path != **path))
+            .find(|path| found.iter().all(|found| found.path != **path))
         {
             return Err(BayesError::UnknownParameter {
                 path: path.clone(),
-                known: found
-                    .parameters
-                    .into_iter()
-                    .map(|found| found.path)
-                    .collect(),
+                known: found.into_iter().map(|found| found.path).collect(),
             });
         }
         let mut noise = Noise::new(self.seed, Purpose::Initial, 0, 0);
-        let sizes = found.sizes();
+        let sizes = layer_sizes(&found);
         let (mut factors, mut sites) = (Vec::new(), Vec::new());
-        for parameter in found.parameters {
+        for parameter in found {
             let site = self.sites.get(&parameter.path).unwrap_or(&self.default);
             // Every parameter has its stream, so that a choice for one leaves the others alone.
             let key = noise.next_key();
@@ -187,7 +182,7 @@ impl BayesianConfig {
 impl Factor {
     fn new(
         site: &Site,
-        parameter: &Parameter,
+        parameter: &FoundParameter,
         deviation: f64,
         key: circulant_kernels::NoiseKey,
     ) -> Self {
@@ -342,61 +337,18 @@ fn layer_of(path: &str) -> &str {
     path.rsplit_once('.').map_or("", |(layer, _)| layer)
 }
 
-struct Parameter {
-    path: String,
-    position: usize,
-    shape: Shape,
-    values: Vec<f64>,
-    device: Device,
-}
-
-#[derive(Default)]
-struct Parameters {
-    path: ParameterPath,
-    visited: usize,
-    parameters: Vec<Parameter>,
-}
-
-impl Parameters {
-    /// The root mean square of the numbers of every layer.
-    fn sizes(&self) -> BTreeMap<String, f64> {
-        let mut sums = BTreeMap::<String, (f64, usize)>::new();
-        for Parameter { path, values, .. } in &self.parameters {
-            let (squares, count) = sums.entry(layer_of(path).to_owned()).or_default();
-            *squares += values.iter().map(|value| value * value).sum::<f64>();
-            *count += values.len();
-        }
-        let sizes = sums.into_iter();
-        sizes
-            .map(|(layer, (squares, count))| (layer, (squares / count as f64).sqrt()))
-            .collect()
+/// The root mean square of the numbers of every layer.
+fn layer_sizes(parameters: &[FoundParameter]) -> BTreeMap<String, f64> {
+    let mut sums = BTreeMap::<String, (f64, usize)>::new();
+    for FoundParameter { path, values, .. } in parameters {
+        let (squares, count) = sums.entry(layer_of(path).to_owned()).or_default();
+        *squares += values.iter().map(|value| value * value).sum::<f64>();
+        *count += values.len();
     }
-}
-
-impl ModuleVisitor for Parameters {
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let (tensor, position) = (param.val(), self.visited);
-        self.visited += 1;
-        let device = tensor.device();
-        if device.is_autodiff() && !tensor.is_require_grad() {
-            return;
-        }
-        self.parameters.push(Parameter {
-            path: self.path.name(),
-            position,
-            shape: tensor.shape(),
-            values: to_host(tensor),
-            device,
-        });
-    }
+    let sizes = sums.into_iter();
+    sizes
+        .map(|(layer, (squares, count))| (layer, (squares / count as f64).sqrt()))
+        .collect()
 }
 
 /// Puts values, or empty tensors, in the place of the parameters of the sites.

@@ -1,11 +1,11 @@
 //! The numbers of a subspace as one vector: out of a module, into a copy of it, and out of its gradients.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::{DType, Device, Gradients, Shape, Tensor, TensorData};
+use burn::tensor::{DType, Gradients, Shape, Tensor, TensorData};
 
 use super::{CurvatureError, Subspace};
 use crate::nn::to_host;
-use crate::parameter_path::ParameterPath;
+use crate::parameters::trained_parameters;
 
 /// One parameter of the subspace.
 #[derive(Debug, Clone)]
@@ -27,12 +27,11 @@ pub(super) struct Parameters {
 
 impl Parameters {
     pub(super) fn of<M: Module>(module: &M, subspace: &Subspace) -> Result<Self, CurvatureError> {
-        let mut found = Found::default();
-        module.visit(&mut found);
-        let paths: Vec<String> = found.list.iter().map(|found| found.path.clone()).collect();
+        let found = trained_parameters(module);
+        let paths: Vec<String> = found.iter().map(|found| found.path.clone()).collect();
         let selected = subspace.select(&paths)?;
         let (mut list, mut values) = (Vec::new(), Vec::new());
-        let chosen = found.list.into_iter().zip(selected);
+        let chosen = found.into_iter().zip(selected);
         for (parameter, _) in chosen.filter(|(_, selected)| *selected) {
             if !parameter.device.is_autodiff() {
                 return Err(CurvatureError::NoGradients {
@@ -110,47 +109,6 @@ impl ModuleMapper for ToDouble {
         let device = tensor.device();
         let data = TensorData::new(to_host(tensor), shape);
         Param::initialized(param.id, Tensor::from_data(data, (&device, DType::F64)))
-    }
-}
-
-struct FoundParameter {
-    path: String,
-    position: usize,
-    shape: Shape,
-    values: Vec<f64>,
-    device: Device,
-}
-
-#[derive(Default)]
-struct Found {
-    path: ParameterPath,
-    visited: usize,
-    list: Vec<FoundParameter>,
-}
-
-impl ModuleVisitor for Found {
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let (tensor, position) = (param.val(), self.visited);
-        self.visited += 1;
-        let device = tensor.device();
-        if device.is_autodiff() && !tensor.is_require_grad() {
-            return;
-        }
-        self.list.push(FoundParameter {
-            path: self.path.name(),
-            position,
-            shape: tensor.shape(),
-            values: to_host(tensor),
-            device,
-        });
     }
 }
 

@@ -34,7 +34,7 @@ pub use names::NameMap;
 
 use crate::models::VisionTransformer;
 use crate::nn::with_values;
-use crate::parameter_path::ParameterPath;
+use crate::parameters::ParameterPath;
 use tensors::File;
 
 /// Reads a dense vision transformer with the names of timm, torchvision or Hugging Face, which are told apart by themselves;

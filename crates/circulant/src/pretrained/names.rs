@@ -6,7 +6,7 @@
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
-use crate::parameter_path::ParameterPath;
+use crate::parameters::ParameterPath;
 
 /// One rule: a source and where its parts go.
 #[derive(Debug, Clone, PartialEq)]

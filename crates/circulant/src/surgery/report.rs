@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 use super::SurgeryError;
 use super::circulant::{finite, mean_of_wrapped_diagonals, relative_distance};
 use crate::nn::to_host;
-use crate::parameter_path::ParameterPath;
+use crate::parameters::ParameterPath;
 
 /// What Burn calls the layers that are looked at.
 const LINEAR: &str = "Struct:Linear";

@@ -221,10 +221,10 @@ impl Experiment {
         let figures = out.join("figures");
         std::fs::create_dir_all(&figures)?;
         for (name, drawing) in document.drawings() {
-            write(&figures.join(format!("{name}.svg")), &drawing.standalone())?;
+            write(&figures.join(format!("{name}.svg")), drawing.standalone())?;
         }
         let results = self.results();
-        write(&out.join("results.json"), &pretty(&results)?)?;
+        write(&out.join("results.json"), pretty(&results)?)?;
         Ok(results)
     }
 }

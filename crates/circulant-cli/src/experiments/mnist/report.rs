@@ -4,6 +4,7 @@ use burn::module::Module;
 use circulant::geometry::{CertificateConfig, GeometryError, PosteriorGeometryConfig, Target};
 use circulant::metrics::entropy_density;
 
+use super::super::certification::Quantiles;
 use super::super::evaluation::labels_of;
 use super::super::facts::Facts;
 use super::super::{pictures, source};
@@ -337,12 +338,9 @@ fn geometry(experiment: &Experiment) -> anyhow::Result<Section> {
             .inputs
             .iter()
             .filter(|input| input.is_certified());
-        let mut best: Vec<f64> = right.map(|input| input.best().get()).collect();
-        best.sort_by(f64::total_cmp);
+        let best = right.map(|input| input.best().get()).collect();
         let middle = |pick: fn(&circulant::geometry::Certificate) -> f64| {
-            let mut values: Vec<f64> = certificates.inputs.iter().map(pick).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
+            Quantiles::of(certificates.inputs.iter().map(pick).collect()).median
         };
         rows.push(vec![
             Cell::text(&outcome.variant.title),

@@ -1,0 +1,78 @@
+//! The parameters of a module and their paths: the names of the fields, without those of enum variants, as in records.
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::{Device, Shape, Tensor};
+
+use crate::nn::to_host;
+
+/// Where the walk is.
+#[derive(Debug, Default)]
+pub(crate) struct ParameterPath(Vec<String>);
+
+impl ParameterPath {
+    pub(crate) fn enter(&mut self, name: &str, container: &str) {
+        if !container.starts_with("Enum:") {
+            self.0.push(name.to_owned());
+        }
+    }
+
+    pub(crate) fn exit(&mut self, container: &str) {
+        if !container.starts_with("Enum:") {
+            self.0.pop();
+        }
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.0.join(".")
+    }
+}
+
+/// A float parameter that is trained.
+pub(crate) struct FoundParameter {
+    pub(crate) path: String,
+    /// Which float parameter of the module it is, in the order of visits.
+    pub(crate) position: usize,
+    pub(crate) shape: Shape,
+    pub(crate) values: Vec<f64>,
+    pub(crate) device: Device,
+}
+
+/// All of them, in the order of visits. On an autodiff device, frozen ones are left out.
+pub(crate) fn trained_parameters<M: Module>(module: &M) -> Vec<FoundParameter> {
+    let mut search = Search::default();
+    module.visit(&mut search);
+    search.found
+}
+
+#[derive(Default)]
+struct Search {
+    path: ParameterPath,
+    visited: usize,
+    found: Vec<FoundParameter>,
+}
+
+impl ModuleVisitor for Search {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let (tensor, position) = (param.val(), self.visited);
+        self.visited += 1;
+        let device = tensor.device();
+        if device.is_autodiff() && !tensor.is_require_grad() {
+            return;
+        }
+        self.found.push(FoundParameter {
+            path: self.path.name(),
+            position,
+            shape: tensor.shape(),
+            values: to_host(tensor),
+            device,
+        });
+    }
+}
