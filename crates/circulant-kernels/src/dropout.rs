@@ -113,47 +113,85 @@ pub fn dropout_into<T: Real>(x: &[T], dropout: Dropout, y: &mut [T]) -> Result<(
         .with_min_len(fewest_chunks(x.len()))
         .for_each(|(chunk, (x, y))| {
             let first = (chunk * (CHUNK / GROUP)) as u64;
+            let place = Place { first, skip: 0 };
             let job = DropoutChunk {
                 x,
                 y,
                 dropout,
-                first,
+                place,
             };
             T::dropout_chunk(best_isa(), job);
         });
     Ok(())
 }
 
-/// A chunk that begins with group `first`.
-pub struct DropoutChunk<'a, T> {
-    x: &'a [T],
-    y: &'a mut [T],
-    dropout: Dropout,
+/// Where a chunk begins: in group `first`, behind `skip` of its numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
     first: u64,
+    skip: usize,
+}
+
+impl Place {
+    /// The place of element `index`.
+    pub(crate) fn of(index: usize) -> Self {
+        Self {
+            first: (index / GROUP) as u64,
+            skip: index % GROUP,
+        }
+    }
+}
+
+impl Dropout {
+    /// Calls `work(range, numbers)` with the numbers of every group that a chunk of `len` elements touches.
+    #[inline(always)]
+    pub(crate) fn for_groups(
+        &self,
+        place: Place,
+        len: usize,
+        mut work: impl FnMut(std::ops::Range<usize>, &[u16]),
+    ) {
+        let mut numbers = [0; GROUP];
+        let (mut group, mut skip, mut at) = (place.first, place.skip, 0);
+        while at < len {
+            self.numbers(group, &mut numbers);
+            let width = (GROUP - skip).min(len - at);
+            work(at..at + width, &numbers[skip..skip + width]);
+            (group, skip, at) = (group + 1, 0, at + width);
+        }
+    }
+}
+
+/// A chunk that begins anywhere.
+pub struct DropoutChunk<'a, T> {
+    pub(crate) x: &'a [T],
+    pub(crate) y: &'a mut [T],
+    pub(crate) dropout: Dropout,
+    pub(crate) place: Place,
 }
 
 impl<T: Real> Kernel<T> for DropoutChunk<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<V: Vector<Scalar = T>>(self) {
-        let mut numbers = [0; GROUP];
         let scale = T::of(self.dropout.scale());
         let threshold = self.dropout.threshold;
-        for (i, (x, y)) in self
-            .x
-            .chunks(GROUP)
-            .zip(self.y.chunks_mut(GROUP))
-            .enumerate()
-        {
-            self.dropout.numbers(self.first + i as u64, &mut numbers);
-            for ((y, &x), &number) in y.iter_mut().zip(x).zip(&numbers) {
-                *y = if number < threshold {
-                    T::zero()
-                } else {
-                    x * scale
-                };
-            }
-        }
+        let (x, y) = (self.x, self.y);
+        self.dropout.for_groups(
+            self.place,
+            x.len(),
+            #[inline(always)]
+            |own, numbers| {
+                let pairs = y[own.clone()].iter_mut().zip(&x[own]);
+                for ((y, &x), &number) in pairs.zip(numbers) {
+                    *y = if number < threshold {
+                        T::zero()
+                    } else {
+                        x * scale
+                    };
+                }
+            },
+        );
     }
 }
 

@@ -15,6 +15,7 @@ use crate::gaussian::{
 use crate::gelu::{GeluBackwardChunk, GeluChunk};
 use crate::layer_norm::{LayerNormBackwardChunk, LayerNormChunk};
 use crate::noise::NormalChunk;
+use crate::residual::ResidualSumChunk;
 use crate::simd::Isa;
 
 macro_rules! kernels {
@@ -75,6 +76,8 @@ kernels! {
     attention_backward(HeadBackward<'_, Self>) -> ();
     /// Dropout.
     dropout_chunk(DropoutChunk<'_, Self>) -> ();
+    /// A residual connection.
+    residual_sum_chunk(ResidualSumChunk<'_, Self>) -> ();
     /// GELU.
     gelu_chunk(GeluChunk<'_, Self>) -> ();
     /// The gradient of GELU.

@@ -115,7 +115,7 @@ fn backward<T: Real>(
     Ok(())
 }
 
-fn expect_rows(got: usize, unit: usize) -> Result<(), KernelError> {
+pub(crate) fn expect_rows(got: usize, unit: usize) -> Result<(), KernelError> {
     if unit == 0 {
         return Err(KernelError::ZeroSize {
             what: "the length of a row",
@@ -153,9 +153,9 @@ fn derivative<V: Vector>(x: V::Scalar) -> V::Scalar {
 
 /// Whole rows, or any chunk when there is no bias (an empty one).
 pub struct GeluChunk<'a, T> {
-    x: &'a [T],
-    bias: &'a [T],
-    y: &'a mut [T],
+    pub(crate) x: &'a [T],
+    pub(crate) bias: &'a [T],
+    pub(crate) y: &'a mut [T],
 }
 
 impl<T: Real> Kernel<T> for GeluChunk<'_, T> {
@@ -179,11 +179,11 @@ impl<T: Real> Kernel<T> for GeluChunk<'_, T> {
 
 /// The gradient of such a chunk, and the sums of its rows if they are asked for.
 pub struct GeluBackwardChunk<'a, T> {
-    x: &'a [T],
-    bias: &'a [T],
-    grad: &'a [T],
-    out: &'a mut [T],
-    sums: Option<&'a mut [T]>,
+    pub(crate) x: &'a [T],
+    pub(crate) bias: &'a [T],
+    pub(crate) grad: &'a [T],
+    pub(crate) out: &'a mut [T],
+    pub(crate) sums: Option<&'a mut [T]>,
 }
 
 impl<T: Real> Kernel<T> for GeluBackwardChunk<'_, T> {

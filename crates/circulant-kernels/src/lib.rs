@@ -26,6 +26,7 @@ mod filters;
 mod gather;
 mod gaussian;
 mod gelu;
+mod gelu_dropout;
 mod half_plane;
 mod half_spectrum;
 mod kernels;
@@ -33,6 +34,7 @@ mod lane_fft;
 mod lane_sums;
 mod layer_norm;
 mod linear;
+mod linear_stack;
 mod mixing;
 mod negative_exponential;
 mod noise;
@@ -47,6 +49,7 @@ mod plan;
 mod plan_tests;
 mod product;
 mod real;
+mod residual;
 mod rows;
 mod scratch;
 mod simd;
@@ -67,6 +70,7 @@ pub use filters::FilterTransform;
 pub use gather::gather_rows;
 pub use gaussian::{KlGradients, LowRank, SampleGradients};
 pub use gelu::{bias_gelu_backward, bias_gelu_into, gelu_backward, gelu_into};
+pub use gelu_dropout::{bias_gelu_dropout_backward, bias_gelu_dropout_into};
 pub use half_plane::HalfPlane;
 pub use half_spectrum::HalfSpectrum;
 pub use layer_norm::{
@@ -74,6 +78,7 @@ pub use layer_norm::{
     residual_layer_norm_into,
 };
 pub use linear::{LinearGradients, LinearOutput, linear_backward, linear_into};
+pub use linear_stack::{linear_stack_backward, linear_stack_into, matrix_product_into};
 pub use noise::standard_normal;
 pub use norms::{
     NormEnclosure, clip_norm_1d, clip_norm_2d, convolution_norm_bound, gram_bound_2d,
@@ -87,3 +92,4 @@ pub use plan::{
     ReadoutGradients,
 };
 pub use real::Real;
+pub use residual::residual_into;
