@@ -123,6 +123,7 @@ def logits(model, p, images, rate, by_hand=False):
 class Training:
     """All parameters are views of one vector, and so are their gradients."""
 
+    @torch.inference_mode(False)
     def __init__(self, model, batch, by_hand=False, compiled=False):
         images, labels = data(batch)
         self.images, self.labels = torch.from_numpy(images), torch.from_numpy(labels)
@@ -143,8 +144,9 @@ class Training:
         if compiled:
             self.call = torch.compile(self.call)
 
+    @torch.inference_mode(False)
     def run(self):
-        with torch.inference_mode(False), torch.enable_grad():
+        with torch.enable_grad():
             self.grad.zero_()
             found = self.call(self.parameters, self.images)
             functional.cross_entropy(found, self.labels).backward()
