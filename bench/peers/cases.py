@@ -53,6 +53,21 @@ class Inference:
         return {"svi": ("steps", 1), "predictive": ("inputs", self.batch)}.get(self.work)
 
 
+@dataclass(frozen=True)
+class Transformer:
+    """Training steps of the vision transformer."""
+
+    name: str
+    # dense or spectral: the projections
+    model: str
+    batch: int
+    suite, work, unit, pieces = "vit", "step", "ms", 1
+
+    @property
+    def rate(self):
+        return "images", self.batch
+
+
 def parse_inference(name):
     """The case of variational inference that a name stands for; None if it is none."""
     models = "spectral-circulant|spectral-bccb|conv2d|dense"
@@ -70,6 +85,9 @@ def parse(name):
     inference = parse_inference(name)
     if inference:
         return inference
+    transformer = re.fullmatch(r"vit/(dense|spectral)/(\d+)", name)
+    if transformer:
+        return Transformer(name, transformer[1], int(transformer[2]))
     layer, shape, work = (name.split("/") + ["", ""])[:3]
     one = re.fullmatch(r"(\d+)x(\d+)", shape)
     two = re.fullmatch(r"(\d+)x(\d+)-(\d+)x(\d+)x(\d+)", shape)
@@ -84,7 +102,7 @@ def parse(name):
     raise ValueError(
         f"case {name!r}: expected circulant1d/BxD/WORK or bccb2d/BxI-OxHxW/WORK, "
         "WORK being forward or forward_backward; or svi/MODEL/B, memory/svi/MODEL/B, "
-        "start/svi/MODEL/B, predictive/MODEL/SAMPLESxINPUTS"
+        "start/svi/MODEL/B, predictive/MODEL/SAMPLESxINPUTS; or vit/dense/B, vit/spectral/B"
     )
 
 
@@ -113,8 +131,10 @@ INFERENCE = {
     "start/svi/spectral-circulant/512": None,
 }
 
+TRANSFORMER = {"vit/dense/128": 1.0, "vit/spectral/128": 1.3}
+
 # Suite -> its cases; each suite has its own benchmark on our side.
-SUITES = {"layers": LAYERS, "svi": INFERENCE}
+SUITES = {"layers": LAYERS, "svi": INFERENCE, "vit": TRANSFORMER}
 
 # Small shapes for `--check`: even and odd lengths, even and odd sides of a grid,
 # and channel counts that differ so that a transposed mixing matrix is caught.
@@ -142,4 +162,6 @@ INFERENCE_CHECKS = [
     "predictive/spectral-bccb/3x8",
 ]
 
-CHECKS = {"layers": LAYER_CHECKS, "svi": INFERENCE_CHECKS}
+TRANSFORMER_CHECKS = ["vit/dense/3", "vit/spectral/3"]
+
+CHECKS = {"layers": LAYER_CHECKS, "svi": INFERENCE_CHECKS, "vit": TRANSFORMER_CHECKS}

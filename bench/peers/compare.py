@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure our layers and variational inference beside PyTorch and JAX, by turns; print the ratios.
+"""Measure our layers, variational inference and vision transformer beside PyTorch and JAX, by turns; print the ratios.
 
     python3 bench/peers/compare.py            the table
     python3 bench/peers/compare.py --check    does everyone compute the right thing?
@@ -44,6 +44,7 @@ def arguments():
     add("--venv", metavar="DIR", help="use this environment as it is")
     add("--ours", metavar="EXE", help="use this instead of building our benchmark `layers`")
     add("--ours-svi", metavar="EXE", help="use this instead of building our benchmark `svi`")
+    add("--ours-vit", metavar="EXE", help="use this instead of building our benchmark `vit`")
     parsed = parser.parse_args()
     if parsed.rounds < 1:
         parser.error(f"--rounds: expected at least 1, found {parsed.rounds}")
@@ -65,7 +66,7 @@ def suites(options):
 
 def make_ours(options):
     """Our side; a benchmark is built only if one of its cases comes up."""
-    given = {"layers": options.ours, "svi": options.ours_svi}
+    given = {"layers": options.ours, "svi": options.ours_svi, "vit": options.ours_vit}
 
     @cache
     def executable(suite):
@@ -97,26 +98,32 @@ def check_peers(options, python):
     return good
 
 
+def exported_cases(options):
+    """(Case, the program that calculates its step again) of everything that ours can export."""
+    for suite in suites(options):
+        works = {"svi": SUITES["svi"], "vit": CHECKS["vit"]}.get(suite, ())
+        for case in works:
+            if parse(case).work in ("svi", "step") and options.case in case:
+                yield case, f"{suite}_check.py"
+
+
 def check_ours(options, python):
-    """Let ours export one step of every SVI case and calculate it again."""
+    """Let ours export one step of every case of training and calculate it again."""
     good, ours = True, make_ours(options)
     with tempfile.TemporaryDirectory() as directory:
-        for case in SUITES["svi"]:
-            if parse(case).work == "svi" and options.case in case:
-                path = Path(directory) / "step.safetensors"
-                ours.export(case, path)
-                done = subprocess.run([python, HERE / "svi_check.py", case, path])
-                if done.returncode not in (0, 1):
-                    raise Failed(f"{case}: the exported step could not be checked")
-                good &= done.returncode == 0
+        for case, program in exported_cases(options):
+            path = Path(directory) / "step.safetensors"
+            ours.export(case, path)
+            done = subprocess.run([python, HERE / program, case, path])
+            if done.returncode not in (0, 1):
+                raise Failed(f"{case}: the exported step could not be checked")
+            good &= done.returncode == 0
     return good
 
 
 def check(options, python):
     good = check_peers(options, python)
-    if "svi" in suites(options):
-        good &= check_ours(options, python)
-    return good
+    return good & check_ours(options, python)
 
 
 def measure(case, sides, rounds, seconds):

@@ -17,6 +17,7 @@ import numpy as np
 import cases
 import reference
 import svi_worker
+import vit_worker
 
 # Shorter calls are timed in batches, because reading the clock and the timer's
 # granularity would show.
@@ -85,7 +86,8 @@ def layer_variants(peer, case):
 
 def prepare(peer, case):
     """The quickest variant, its name, and what each variant took."""
-    variants = svi_worker.variants if case.suite == "svi" else layer_variants
+    by_suite = {"svi": svi_worker.variants, "vit": vit_worker.variants}
+    variants = by_suite.get(case.suite, layer_variants)
     calls = variants(peer, case)
     trials = {name: [] for name in calls}
     for _ in range(2):
@@ -100,6 +102,8 @@ def check(peer, case):
     """Variant -> error against the dense f64 reference, in f32 and in f64."""
     if case.suite == "svi":
         return svi_worker.check(peer, case)
+    if case.suite == "vit":
+        return vit_worker.check(peer, case)
     exact = inputs(case, np.float64)
     height, width = (1, *case.grid)[-2:]
     shapes = [v.shape for v in exact]

@@ -29,6 +29,16 @@ pub(crate) fn run_all<J: Send, R: Send>(
     jobs.into_par_iter().map(work).collect()
 }
 
+/// The fewest chunks that a thread takes, for rayon's `with_min_len`: all of them when they hold few
+/// `numbers` together. Iterators over chunks with this bound allocate nothing.
+pub(crate) fn fewest_chunks(numbers: usize) -> usize {
+    if numbers < SEQUENTIAL_BELOW {
+        usize::MAX
+    } else {
+        1
+    }
+}
+
 /// Rows of `width` numbers that make up about one chunk.
 pub(crate) fn rows_per_chunk(width: usize) -> usize {
     (CHUNK / width.max(1)).max(1)

@@ -2,14 +2,20 @@
 //! `kernels.rs`: they are compiled once, here, with this crate's optimisation.
 
 use crate::adam::AdamChunk;
+use crate::adan::AdanChunk;
+use crate::attention::{HeadBackward, HeadForward};
 use crate::convolution::{BackwardChunk, ForwardChunk};
 use crate::cross_entropy::CrossEntropyChunk;
+use crate::dropout::DropoutChunk;
 use crate::elementwise::{BiasTanhChunk, ColumnSumChunk, TanhBackwardChunk, TanhChunk};
 use crate::gaussian::{
     DiagonalChunk, GramChunk, KlChunk, KlSums, LogVarianceChunk, ResidualChunk,
     SampleBackwardChunk, SampleChunk,
 };
+use crate::gelu::{GeluBackwardChunk, GeluChunk};
+use crate::layer_norm::{LayerNormBackwardChunk, LayerNormChunk};
 use crate::noise::NormalChunk;
+use crate::residual::ResidualSumChunk;
 use crate::simd::Isa;
 
 macro_rules! kernels {
@@ -62,6 +68,24 @@ kernels! {
     cross_entropy_chunk(CrossEntropyChunk<'_, Self>) -> f64;
     /// One step of Adam.
     adam_chunk(AdamChunk<'_, Self>) -> ();
+    /// One step of Adan.
+    adan_chunk(AdanChunk<'_, Self>) -> ();
+    /// One head of attention.
+    attention_forward(HeadForward<'_, Self>) -> ();
+    /// The gradients of one head of attention.
+    attention_backward(HeadBackward<'_, Self>) -> ();
+    /// Dropout.
+    dropout_chunk(DropoutChunk<'_, Self>) -> ();
+    /// A residual connection.
+    residual_sum_chunk(ResidualSumChunk<'_, Self>) -> ();
+    /// GELU.
+    gelu_chunk(GeluChunk<'_, Self>) -> ();
+    /// The gradient of GELU.
+    gelu_backward_chunk(GeluBackwardChunk<'_, Self>) -> ();
+    /// Layer normalisation.
+    layer_norm_chunk(LayerNormChunk<'_, Self>) -> ();
+    /// The gradients of layer normalisation.
+    layer_norm_backward_chunk(LayerNormBackwardChunk<'_, Self>) -> ();
     /// A convolution.
     convolution_forward_chunk(ForwardChunk<'_, Self>) -> ();
     /// The gradients of a convolution.

@@ -70,6 +70,12 @@ pub enum KernelError {
         /// The requested limit.
         got: f64,
     },
+    /// The rate of a dropout is outside `[0, 1)`.
+    #[error("the rate of a dropout must be in [0, 1), got {got}")]
+    Rate {
+        /// The requested rate.
+        got: f64,
+    },
     /// A label is not a class.
     #[error("label {label} of row {row}: expected a class in 0..{classes}")]
     Label {

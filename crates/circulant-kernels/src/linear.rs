@@ -13,6 +13,9 @@
 //! `unsafe`: `gemm` takes pointers and strides. [`Matrix`] holds a slice together with its shape, and every product checks that the
 //! shapes fit before the call.
 
+use rayon::prelude::*;
+
+use crate::chunks::{fewest_chunks, rows_per_chunk};
 use crate::elementwise::{bias_tanh, column_sums, tanh_backward};
 use crate::error::{KernelError, expect_len};
 use crate::plan::Activation;
@@ -23,7 +26,7 @@ const SEQUENTIAL_BELOW: usize = 1 << 18;
 
 /// A matrix as `gemm` sees it: `rows x columns` with strides, all within `values`.
 #[derive(Clone, Copy)]
-struct Matrix<'a, T> {
+pub(crate) struct Matrix<'a, T> {
     values: &'a [T],
     rows: usize,
     columns: usize,
@@ -32,7 +35,7 @@ struct Matrix<'a, T> {
 }
 
 impl<'a, T> Matrix<'a, T> {
-    fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
+    pub(crate) fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
         assert!(values.len() == rows * columns, "a whole matrix");
         Self {
             values,
@@ -43,7 +46,7 @@ impl<'a, T> Matrix<'a, T> {
         }
     }
 
-    fn transposed(self) -> Self {
+    pub(crate) fn transposed(self) -> Self {
         Self {
             values: self.values,
             rows: self.columns,
@@ -54,8 +57,13 @@ impl<'a, T> Matrix<'a, T> {
     }
 }
 
-/// `out = left * right`, `out` row-major.
-fn product<T: Real>(left: Matrix<'_, T>, right: Matrix<'_, T>, out: &mut [T]) {
+/// `out = left * right`, or `out + left * right` when it accumulates; `out` row-major.
+pub(crate) fn product<T: Real>(
+    left: Matrix<'_, T>,
+    right: Matrix<'_, T>,
+    accumulate: bool,
+    out: &mut [T],
+) {
     assert!(
         left.columns == right.rows && out.len() == left.rows * right.columns,
         "shapes of a product"
@@ -76,14 +84,14 @@ fn product<T: Real>(left: Matrix<'_, T>, right: Matrix<'_, T>, out: &mut [T]) {
             out.as_mut_ptr(),
             1,
             right.columns as isize,
-            false,
+            accumulate,
             left.values.as_ptr(),
             left.column_stride as isize,
             left.row_stride as isize,
             right.values.as_ptr(),
             right.column_stride as isize,
             right.row_stride as isize,
-            T::zero(),
+            T::one(),
             T::one(),
             false,
             false,
@@ -93,8 +101,20 @@ fn product<T: Real>(left: Matrix<'_, T>, right: Matrix<'_, T>, out: &mut [T]) {
     }
 }
 
+/// Adds the bias to every row.
+pub(crate) fn add_bias<T: Real>(y: &mut [T], bias: &[T]) {
+    let (numbers, chunk) = (y.len(), rows_per_chunk(bias.len()) * bias.len());
+    y.par_chunks_mut(chunk.max(1))
+        .with_min_len(fewest_chunks(numbers))
+        .for_each(|y| {
+            for row in y.chunks_exact_mut(bias.len()) {
+                row.iter_mut().zip(bias).for_each(|(y, b)| *y = *y + *b);
+            }
+        });
+}
+
 /// Rows of `x`, or an error that names the sizes.
-fn rows_of(what: &'static str, len: usize, unit: usize) -> Result<usize, KernelError> {
+pub(crate) fn rows_of(what: &'static str, len: usize, unit: usize) -> Result<usize, KernelError> {
     if unit == 0 || !len.is_multiple_of(unit) {
         return Err(KernelError::Multiple {
             what,
@@ -120,14 +140,11 @@ pub fn linear_into<T: Real>(
     product(
         Matrix::new(x, rows, inputs),
         Matrix::new(weight, inputs, outputs),
+        false,
         y,
     );
     match activation {
-        Activation::Identity => {
-            for row in y.chunks_exact_mut(outputs) {
-                row.iter_mut().zip(bias).for_each(|(y, b)| *y = *y + *b);
-            }
-        }
+        Activation::Identity => add_bias(y, bias),
         Activation::Tanh => bias_tanh(y, bias)?,
     }
     Ok(())
@@ -181,12 +198,14 @@ pub fn linear_backward<T: Real>(
         product(
             grad_matrix,
             Matrix::new(weight, inputs, outputs).transposed(),
+            false,
             out,
         );
     }
     if let Some(out) = gradients.weight {
         expect_len("the gradient of W", out.len(), weight.len())?;
-        product(Matrix::new(x, rows, inputs).transposed(), grad_matrix, out);
+        let x = Matrix::new(x, rows, inputs).transposed();
+        product(x, grad_matrix, false, out);
     }
     if let Some(out) = gradients.bias {
         expect_len("the gradient of b", out.len(), outputs)?;

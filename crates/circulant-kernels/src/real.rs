@@ -5,13 +5,23 @@ use realfft::FftNum;
 use crate::element_kernels::ElementKernels;
 use crate::elementary::Elementary;
 use crate::kernels::Kernels;
+use crate::negative_exponential::NegativeExponential;
 use crate::noise::Normal;
+use crate::normal_tail::NormalTail;
 use crate::scratch::Pool;
 use crate::simd::{Lanes, RealSimd, Vector};
 
 /// `f32` or `f64`.
 pub trait Real:
-    FftNum + num_traits::Float + RealSimd + Kernels + ElementKernels + Elementary + Normal
+    FftNum
+    + num_traits::Float
+    + RealSimd
+    + Kernels
+    + ElementKernels
+    + Elementary
+    + NegativeExponential
+    + Normal
+    + NormalTail
 {
     /// Rounds an `f64` (a twiddle factor, a scale) to this type.
     fn of(value: f64) -> Self;

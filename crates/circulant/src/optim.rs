@@ -1,8 +1,10 @@
-//! Adam in one pass over memory.
+//! Adam and Adan in one pass over memory.
 //!
 //! Burn's Adam is a dozen tensor operations per parameter; on the CPU each of them makes a new tensor. [`FusedAdam`]
 //! computes the same numbers in one fused operation, and its state is that of Burn's Adam, so that records of one are read
-//! by the other. On other devices it is Burn's own.
+//! by the other. On other devices it is Burn's own. [`FusedAdan`] is the same for Adan.
+
+mod adan;
 
 use burn::backend::Dispatch;
 use burn::optim::{
@@ -10,6 +12,8 @@ use burn::optim::{
 };
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::AdamSettings;
+
+pub use self::adan::FusedAdan;
 
 use crate::ops::fused::{FusedOps, is_native};
 

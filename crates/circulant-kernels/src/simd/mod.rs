@@ -51,6 +51,9 @@ pub trait Vector: Copy {
     fn mul_add(self, factor: Self, addend: Self) -> Self;
     /// `addend - self*factor`.
     fn neg_mul_add(self, factor: Self, addend: Self) -> Self;
+    /// `a*b + c` of single numbers, rounded once where the instruction set can: for loops that the
+    /// compiler turns into vectors itself.
+    fn fused(a: Self::Scalar, b: Self::Scalar, c: Self::Scalar) -> Self::Scalar;
     /// Runs `work`, which must be `#[inline(always)]`, as a function of its own with the features of
     /// this vector. A kernel of many variants is cut into such functions: the compiler's time grows
     /// faster than the length of a function.

@@ -77,6 +77,10 @@ impl<T: Real, const N: usize> Vector for Lanes<T, N> {
     fn neg_mul_add(self, factor: Self, addend: Self) -> Self {
         addend.sub(self.mul(factor))
     }
+    #[inline(always)]
+    fn fused(a: T, b: T, c: T) -> T {
+        a * b + c
+    }
     #[inline(never)]
     fn call<R>(work: impl FnOnce() -> R) -> R {
         work()

@@ -68,6 +68,10 @@ macro_rules! vector {
                 Self(unsafe { $fnma(self.0, factor.0, addend.0) })
             }
             #[inline(always)]
+            fn fused(a: $scalar, b: $scalar, c: $scalar) -> $scalar {
+                a.mul_add(b, c)
+            }
+            #[inline(always)]
             fn call<R>(work: impl FnOnce() -> R) -> R {
                 #[target_feature(enable = $features)]
                 #[inline(never)]

@@ -13,16 +13,19 @@
 //! The forms with several filters transform their input once. The activation of the operator
 //! ([`Operator::with_activation`]) is applied to the biased output, within the kernel.
 //!
-//! [`linear`], [`conv2d`], [`tanh`] and [`cross_entropy`] are what usually follows, fused on the CPU.
+//! [`linear`], [`conv2d`], [`tanh`] and [`cross_entropy`] are what usually follows, fused on the CPU; [`gelu`], [`layer_norm`],
+//! [`residual_layer_norm`], [`attention`] and [`dropout`] are those of a transformer.
 
 mod fused;
 mod readout;
+mod transformer;
 
 use burn::backend::Dispatch;
 use burn::tensor::{Shape, Tensor};
 
 pub use self::fused::{conv2d, cross_entropy, linear, select_rows, tanh};
 pub use self::readout::{circulant_readout, circulant_readout_filters};
+pub use self::transformer::{attention, dropout, gelu, layer_norm, residual_layer_norm};
 use crate::ops::{CirculantOps, Layout, Operator};
 
 /// `y = act(IRFFT(h * RFFT(x)) + b)` over the last axis.

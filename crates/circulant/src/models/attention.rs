@@ -1,18 +1,23 @@
 //! Multi-head attention whose four projections are dense or spectral:
 //! `softmax(Q K^t/sqrt(d_head)) V` per head, then the output projection.
 //!
-//! Spectral queries, keys and values share one transform of their input.
+//! Spectral queries, keys and values share one transform of their input. On the CPU the layer, the norm before it and the
+//! residual around it are one fused operation.
 
+use burn::backend::Dispatch;
 use burn::config::Config;
 use burn::module::Module;
-use burn::nn::{Dropout, DropoutConfig, Linear};
-use burn::tensor::activation::softmax;
+use burn::nn::{LayerNorm, Linear};
 use burn::tensor::{Device, Tensor};
+use circulant_kernels::{Activation, Dropout};
 
+use super::block::{EPSILON, add_dropped, norm_parameters, normalise};
 use super::initial::{Seeds, linear};
-use crate::functions::circulant_1d_filters;
+use crate::functions;
 use crate::nn::{SpectralCirculant1d, SpectralCirculant1dConfig};
 use crate::ops::Operator;
+use crate::ops::fused::is_native;
+use crate::ops::fused::transformer::{AttentionBlockSettings, AttentionSettings, TransformerOps};
 
 /// Which projections an attention layer has.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
@@ -47,7 +52,7 @@ impl Projection {
     /// Applies the projection over the last axis.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         match self {
-            Self::Dense(layer) => layer.forward(x),
+            Self::Dense(layer) => functions::linear(layer, x, Activation::Identity),
             Self::Spectral(layer) => layer.forward(x),
         }
     }
@@ -64,15 +69,22 @@ pub struct Attention {
     pub value: Projection,
     /// The projection of the joined heads.
     pub output: Projection,
-    dropout: Dropout,
     heads: usize,
+}
+
+/// The four parameter tensors of the projections: queries, keys and values stacked, then the output.
+struct Stacked<const W: usize, const O: usize> {
+    weight: Tensor<W>,
+    bias: Tensor<2>,
+    output: Tensor<O>,
+    output_bias: Tensor<1>,
+    operator: Option<Operator>,
 }
 
 impl Attention {
     pub(super) fn new(
         kind: ProjectionKind,
         (d, heads): (usize, usize),
-        dropout: f64,
         seeds: &mut Seeds,
         device: &Device,
     ) -> Self {
@@ -82,7 +94,6 @@ impl Attention {
             key: projection(),
             value: projection(),
             output: projection(),
-            dropout: DropoutConfig::new(dropout).init(),
             heads,
         }
     }
@@ -92,48 +103,135 @@ impl Attention {
         [&self.query, &self.key, &self.value, &self.output]
     }
 
-    /// Attends from every token to every token.
+    /// Attends from every token to every token, without dropout.
     ///
     /// # Shapes
     ///
     /// - x: `[batch, tokens, d]`
     /// - output: `[batch, tokens, d]`
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let [batch, tokens, d] = x.dims();
-        let d_head = d / self.heads;
-        let split = |x: Tensor<3>| {
-            x.reshape([batch, tokens, self.heads, d_head])
-                .swap_dims(1, 2)
+        self.attend(x, None)
+    }
+
+    /// [`Self::forward`] with a dropout of the attention weights.
+    fn attend(&self, x: Tensor<3>, dropout: Option<Dropout>) -> Tensor<3> {
+        let [query, key, value] = self.project(x);
+        let mixed = functions::attention(query, key, value, self.heads, dropout);
+        self.output.forward(mixed)
+    }
+
+    /// `x + dropout(attention(norm(x)))`; the first dropout is that of the weights.
+    pub(super) fn block(
+        &self,
+        norm: &LayerNorm,
+        x: Tensor<3>,
+        [weights, output]: [Option<Dropout>; 2],
+    ) -> Tensor<3> {
+        if is_native(&x.device()) {
+            let settings = |operator| AttentionBlockSettings {
+                attention: AttentionSettings {
+                    heads: self.heads,
+                    dropout: weights,
+                },
+                epsilon: EPSILON,
+                dropout: output,
+                operator,
+            };
+            if let Some(stacked) = self.dense() {
+                return stacked.block(norm, x, settings);
+            }
+            if let Some(stacked) = self.spectral() {
+                return stacked.block(norm, x, settings);
+            }
+        }
+        let y = self.attend(normalise(norm, x.clone()), weights);
+        add_dropped(x, y, output)
+    }
+
+    /// The parameters of four dense projections, if that is what they are.
+    fn dense(&self) -> Option<Stacked<3, 2>> {
+        let mut layers = Vec::new();
+        for projection in self.projections() {
+            let Projection::Dense(layer) = projection else {
+                return None;
+            };
+            layers.push((layer.weight.val(), layer.bias.as_ref()?.val()));
+        }
+        let (output, output_bias) = layers.pop()?;
+        let (weights, biases): (Vec<_>, Vec<_>) = layers.into_iter().unzip();
+        Some(Stacked {
+            weight: Tensor::stack(weights, 0),
+            bias: Tensor::stack(biases, 0),
+            output,
+            output_bias,
+            operator: None,
+        })
+    }
+
+    /// The parameters of four spectral projections of one layout, if that is what they are.
+    fn spectral(&self) -> Option<Stacked<2, 1>> {
+        let Projection::Spectral(first) = &self.query else {
+            return None;
         };
-        let [query, key, value] = self.project(x).map(split);
-        let scores = query
-            .matmul(key.transpose())
-            .div_scalar((d_head as f64).sqrt());
-        let mixed = self.dropout.forward(softmax(scores, 3)).matmul(value);
-        self.output
-            .forward(mixed.swap_dims(1, 2).reshape([batch, tokens, d]))
+        let mut layers = Vec::new();
+        for projection in self.projections() {
+            let Projection::Spectral(layer) = projection else {
+                return None;
+            };
+            let square = layer.d_in() == layer.d_out();
+            if !square || layer.spectrum_layout() != first.spectrum_layout() {
+                return None;
+            }
+            layers.push((layer.coordinates.val(), layer.bias.as_ref()?.val()));
+        }
+        let (output, output_bias) = layers.pop()?;
+        let (coordinates, biases): (Vec<_>, Vec<_>) = layers.into_iter().unzip();
+        let len = biases[0].dims();
+        if biases.iter().any(|bias| bias.dims() != len) {
+            return None;
+        }
+        Some(Stacked {
+            weight: Tensor::stack(coordinates, 0),
+            bias: Tensor::stack(biases, 0),
+            output,
+            output_bias,
+            operator: Some(first.operator().clone()),
+        })
     }
 
     fn project(&self, x: Tensor<3>) -> [Tensor<3>; 3] {
         let three = [&self.query, &self.key, &self.value];
-        let [
-            Projection::Spectral(query),
-            Projection::Spectral(key),
-            Projection::Spectral(value),
-        ] = three
+        let Some(Stacked {
+            weight,
+            bias,
+            operator: Some(operator),
+            ..
+        }) = self.spectral()
         else {
             return three.map(|projection| projection.forward(x.clone()));
         };
-        let layers = [query, key, value];
-        let coordinates =
-            Tensor::stack::<2>(layers.map(|layer| layer.coordinates.val()).to_vec(), 0);
-        let bias: Option<Vec<_>> = layers
-            .iter()
-            .map(|layer| layer.bias.as_ref().map(|bias| bias.val()))
-            .collect();
-        let bias = bias.map(|bias| Tensor::stack::<2>(bias, 0));
-        let operator = Operator::signal(query.layout().clone());
-        let y: Tensor<4> = circulant_1d_filters(x, coordinates, bias, &operator);
+        let y: Tensor<4> = functions::circulant_1d_filters(x, weight, Some(bias), &operator);
         [0, 1, 2].map(|f| y.clone().narrow(0, f, 1).squeeze_dim::<3>(0))
+    }
+}
+
+impl<const W: usize, const O: usize> Stacked<W, O> {
+    fn block(
+        self,
+        norm: &LayerNorm,
+        x: Tensor<3>,
+        settings: impl FnOnce(Option<Operator>) -> AttentionBlockSettings,
+    ) -> Tensor<3> {
+        let (gamma, beta) = norm_parameters(norm);
+        Tensor::from_dispatch(Dispatch::attention_block(
+            x.into_dispatch(),
+            gamma.into_dispatch(),
+            beta.into_dispatch(),
+            self.weight.into_dispatch(),
+            self.bias.into_dispatch(),
+            self.output.into_dispatch(),
+            self.output_bias.into_dispatch(),
+            settings(self.operator),
+        ))
     }
 }

@@ -9,6 +9,7 @@
 //! [`parameter_table`] counts all of them.
 
 mod attention;
+mod block;
 mod counts;
 mod feature_head;
 mod hidden_layer;
@@ -17,8 +18,9 @@ mod initial;
 mod vision_transformer;
 
 pub use attention::{Attention, Projection, ProjectionKind};
+pub use block::Block;
 pub use counts::{CountedModel, ParameterCount, parameter_table};
 pub use feature_head::{FeatureHead, FeatureHeadConfig, FeatureLayer};
 pub use hidden_layer::{HiddenKind, HiddenLayer};
 pub use image_classifier::{ImageClassifier, ImageClassifierConfig};
-pub use vision_transformer::{Block, VisionTransformer, VisionTransformerConfig};
+pub use vision_transformer::{VisionTransformer, VisionTransformerConfig};

@@ -9,13 +9,15 @@
 
 use burn::config::Config;
 use burn::module::{Module, Param};
-use burn::nn::{Dropout, DropoutConfig, LayerNorm, LayerNormConfig, Linear};
-use burn::tensor::activation::gelu;
+use burn::nn::{LayerNorm, Linear};
 use burn::tensor::{Device, Tensor};
+use circulant_kernels::{Activation, Dropout, NoiseKey};
 
-use super::attention::{Attention, Projection, ProjectionKind};
+use super::attention::{Projection, ProjectionKind};
+use super::block::{Block, BlockShape, Dropouts, new_norm, normalise};
 use super::initial::{Seeds, linear};
 use crate::LayerError;
+use crate::functions;
 use crate::nn::{InitialNumbers, parameter};
 
 /// The usual spread of initial tokens and positions.
@@ -55,31 +57,6 @@ pub struct VisionTransformerConfig {
     pub seed: u64,
 }
 
-/// One block: `x + attention(norm(x))`, then `x + mlp(norm(x))`.
-#[derive(Module, Debug)]
-pub struct Block {
-    attention_norm: LayerNorm,
-    /// The attention layer.
-    pub attention: Attention,
-    mlp_norm: LayerNorm,
-    expand: Linear,
-    contract: Linear,
-    dropout: Dropout,
-}
-
-impl Block {
-    fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let attended = self
-            .attention
-            .forward(self.attention_norm.forward(x.clone()));
-        let x = x + self.dropout.forward(attended);
-        let hidden = self
-            .dropout
-            .forward(gelu(self.expand.forward(self.mlp_norm.forward(x.clone()))));
-        x + self.dropout.forward(self.contract.forward(hidden))
-    }
-}
-
 /// A vision transformer. Made by [`VisionTransformerConfig`].
 #[derive(Module, Debug)]
 pub struct VisionTransformer {
@@ -92,7 +69,7 @@ pub struct VisionTransformer {
     pub blocks: Vec<Block>,
     norm: LayerNorm,
     head: Linear,
-    dropout: Dropout,
+    dropout: f64,
     patch: usize,
 }
 
@@ -121,9 +98,14 @@ impl VisionTransformerConfig {
                 device,
             )
         };
-        let norm = || LayerNormConfig::new(self.d).init(device);
-        let dropout = || DropoutConfig::new(self.dropout).init();
-        let hidden = self.expansion * self.d;
+        // The key does not matter: only the rate can be wrong.
+        Dropout::new(self.dropout, NoiseKey { seed: 0, stream: 0 })?;
+        let block = BlockShape {
+            kind: self.projection,
+            d: self.d,
+            heads: self.heads,
+            hidden: self.expansion * self.d,
+        };
         Ok(VisionTransformer {
             patch_embedding: linear(
                 self.channels * self.patch * self.patch,
@@ -134,24 +116,11 @@ impl VisionTransformerConfig {
             class_token: embedding(1, seeds.next()),
             positions: embedding(tokens, seeds.next()),
             blocks: (0..self.depth)
-                .map(|_| Block {
-                    attention_norm: norm(),
-                    attention: Attention::new(
-                        self.projection,
-                        (self.d, self.heads),
-                        self.dropout,
-                        seeds,
-                        device,
-                    ),
-                    mlp_norm: norm(),
-                    expand: linear(self.d, hidden, seeds.next(), device),
-                    contract: linear(hidden, self.d, seeds.next(), device),
-                    dropout: dropout(),
-                })
+                .map(|_| Block::new(&block, seeds, device))
                 .collect(),
-            norm: norm(),
+            norm: new_norm(self.d, device),
             head: linear(self.d, self.classes, seeds.next(), device),
-            dropout: dropout(),
+            dropout: self.dropout,
             patch: self.patch,
         })
     }
@@ -168,26 +137,44 @@ impl VisionTransformerConfig {
 }
 
 impl VisionTransformer {
-    /// The logits of a batch of images.
+    /// The logits of a batch of images, without dropout.
     ///
     /// # Shapes
     ///
     /// - images: `[batch, channels, side, side]`
     /// - output: `[batch, classes]`
     pub fn forward(&self, images: Tensor<4>) -> Tensor<2> {
-        let patches = self.patch_embedding.forward(self.patches(images));
+        self.run(images, None)
+    }
+
+    /// [`Self::forward`] with dropout. The masks are functions of the key: `seed` is that of the run, `stream` the number of
+    /// the step.
+    ///
+    /// # Shapes
+    ///
+    /// - images: `[batch, channels, side, side]`
+    /// - output: `[batch, classes]`
+    pub fn forward_training(&self, images: Tensor<4>, key: NoiseKey) -> Tensor<2> {
+        self.run(images, Some(key))
+    }
+
+    fn run(&self, images: Tensor<4>, key: Option<NoiseKey>) -> Tensor<2> {
+        let mut dropouts = Dropouts::new(self.dropout, key);
+        let patches = functions::linear(
+            &self.patch_embedding,
+            self.patches(images),
+            Activation::Identity,
+        );
         let [batch, _, d] = patches.dims();
         let class = self.class_token.val().expand([batch, 1, d]);
-        let tokens = Tensor::cat(vec![class, patches], 1) + self.positions.val();
-        let tokens = self
-            .blocks
-            .iter()
-            .fold(self.dropout.forward(tokens), |x, block| block.forward(x));
-        let class = self
-            .norm
-            .forward(tokens.narrow(1, 0, 1))
-            .squeeze_dim::<2>(1);
-        self.head.forward(class)
+        let mut tokens = Tensor::cat(vec![class, patches], 1) + self.positions.val();
+        if let Some(dropout) = dropouts.next() {
+            tokens = functions::dropout(tokens, dropout);
+        }
+        let blocks = self.blocks.iter();
+        let tokens = blocks.fold(tokens, |x, block| block.forward(x, &mut dropouts));
+        let class = normalise(&self.norm, tokens.narrow(1, 0, 1)).squeeze_dim::<2>(1);
+        functions::linear(&self.head, class, Activation::Identity)
     }
 
     /// `[batch, C, H, W]` to `[batch, patches, C*patch*patch]`.

@@ -14,8 +14,9 @@ use bytemuck::Pod;
 
 /// Smaller buffers are cheap to get from the allocator, which reuses them itself.
 const SMALLEST: usize = 64 * 1024;
-/// Idle memory is limited to this many bytes per number type; the oldest buffers are freed first.
-const MOST_IDLE: usize = 256 * 1024 * 1024;
+/// Idle memory is limited to this many bytes per number type; the oldest buffers are freed first. A step of a vision
+/// transformer leaves about 500 MB behind, which the next one takes up again.
+const MOST_IDLE: usize = 1024 * 1024 * 1024;
 
 /// Idle buffers of one number type, oldest first. Their numbers are whatever the last user left.
 #[derive(Debug)]

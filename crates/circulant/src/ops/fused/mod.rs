@@ -12,6 +12,8 @@
 //! | [`FusedOps::circulant_readout`] | the spectrum of its input, and the hidden rows |
 //! | [`FusedOps::tanh_saving`] | its output: Burn's own computes the tanh a second time |
 //! | [`FusedOps::cross_entropy_sum`] | softmax minus one-hot |
+//!
+//! Those of a transformer are in [`transformer`].
 
 #[cfg(feature = "flex")]
 mod autodiff;
@@ -23,6 +25,7 @@ mod flex;
 mod gaussian;
 #[cfg(feature = "flex")]
 mod readout;
+pub mod transformer;
 
 use std::sync::Arc;
 

@@ -1,0 +1,349 @@
+//! Training steps of the vision transformer: f32, CIFAR shape (3x32x32, patch 4, d 128, depth 6, 4 heads, MLP 512), dropout 0.1, forward,
+//! backward and Adan.
+//!
+//! ```text
+//! cargo bench -p circulant --bench vit -- [--json] [--case PART] [--seconds S] [--threads N]
+//! ... --profile --case vit/spectral/128    where the time of a step goes
+//! ... --export CASE FILE                   loss and gradients without dropout, for others to check
+//! ```
+//!
+//! `bench/peers` compares with JAX and PyTorch.
+
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::{GradientsParams, ModuleOptimizer};
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
+use circulant::functions::{
+    attention, circulant_1d, circulant_1d_filters, cross_entropy, dropout, gelu, layer_norm, linear,
+};
+use circulant::kernels::{Activation, Dropout, HalfSpectrum, NoiseKey};
+use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
+use circulant::ops::Operator;
+use circulant::optim::FusedAdan;
+use safetensors::tensor::{Dtype, TensorView};
+
+const SIDE: usize = 32;
+const CLASSES: usize = 10;
+const BATCH: usize = 128;
+const TOKENS: usize = 65;
+const WIDTH: usize = 128;
+const HEADS: usize = 4;
+const WARM_UP: usize = 2;
+const LEARNING_RATE: f64 = 1e-3;
+
+struct Options {
+    json: bool,
+    case: String,
+    seconds: f64,
+    threads: usize,
+    profile: bool,
+    export: Option<(String, String)>,
+}
+
+fn options() -> Options {
+    let mut options = Options {
+        json: false,
+        case: String::new(),
+        seconds: 4.0,
+        threads: 2,
+        profile: false,
+        export: None,
+    };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().expect("a value follows the flag");
+        match argument.as_str() {
+            "--json" => options.json = true,
+            "--profile" => options.profile = true,
+            "--case" => options.case = value(),
+            "--seconds" => options.seconds = value().parse().expect("seconds"),
+            "--threads" => options.threads = value().parse().expect("a number of threads"),
+            "--export" => options.export = Some((value(), value())),
+            // Cargo's own.
+            "--bench" => {}
+            other => panic!("unknown argument {other}; see the head of benches/vit.rs"),
+        }
+    }
+    options
+}
+
+/// `vit/KIND/BATCH` to kind and batch.
+fn parse(case: &str) -> (ProjectionKind, usize) {
+    let parts: Vec<&str> = case.split('/').collect();
+    let kind = match parts[..] {
+        ["vit", "dense", _] => ProjectionKind::Dense,
+        ["vit", "spectral", _] => ProjectionKind::Spectral,
+        _ => panic!("expected vit/dense/BATCH or vit/spectral/BATCH, got {case}"),
+    };
+    (kind, parts[2].parse().expect("a batch"))
+}
+
+fn model(kind: ProjectionKind, device: &Device) -> VisionTransformer {
+    VisionTransformerConfig::new(SIDE, 4, CLASSES, kind)
+        .with_d(WIDTH)
+        .with_heads(HEADS)
+        .init(device)
+}
+
+fn numbers(seed: usize, count: usize) -> Vec<f32> {
+    (0..count)
+        .map(|i| ((i * 7919 + seed * 31) % 10_007) as f32 / 5003.5 - 1.0)
+        .collect()
+}
+
+fn tensor<const D: usize>(seed: usize, shape: [usize; D], device: &Device) -> Tensor<D> {
+    let values = numbers(seed, shape.iter().product());
+    Tensor::from_data(TensorData::new(values, shape), device)
+}
+
+fn images(batch: usize, device: &Device) -> Tensor<4> {
+    tensor(0, [batch, 3, SIDE, SIDE], device)
+}
+
+fn labels(batch: usize) -> Vec<usize> {
+    (0..batch).map(|i| i * 7 % CLASSES).collect()
+}
+
+/// Best and median in milliseconds.
+fn statistics(mut times: Vec<Duration>) -> (f64, f64) {
+    times.sort();
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    (milliseconds(times[0]), milliseconds(times[times.len() / 2]))
+}
+
+fn optimizer() -> ModuleOptimizer {
+    FusedAdan {
+        weight_decay: 1e-4,
+        ..FusedAdan::default()
+    }
+    .init()
+}
+
+const PARTS: [&str; 5] = ["forward", "loss", "backward", "gradients", "optimiser"];
+
+/// The times of whole steps and of their parts.
+fn steps(kind: ProjectionKind, batch: usize, seconds: f64) -> (Vec<Duration>, Vec<Vec<Duration>>) {
+    let device = circulant::cpu().autodiff();
+    let mut model = model(kind, &device);
+    let mut optimizer = optimizer();
+    let (images, labels) = (images(batch, &device), labels(batch));
+    let (mut whole, mut parts) = (Vec::new(), vec![Vec::new(); PARTS.len()]);
+    let (mut step, mut start) = (0, Instant::now());
+    while whole.len() < 3 || start.elapsed().as_secs_f64() < seconds {
+        if step == WARM_UP {
+            start = Instant::now();
+        }
+        let mut marks = vec![Instant::now()];
+        let key = NoiseKey {
+            seed: 0,
+            stream: step as u64,
+        };
+        let logits = model.forward_training(images.clone(), key);
+        marks.push(Instant::now());
+        let loss = cross_entropy(logits, labels.clone()).div_scalar(batch as f64);
+        marks.push(Instant::now());
+        let gradients = loss.backward();
+        marks.push(Instant::now());
+        let gradients = GradientsParams::from_grads(gradients, &model);
+        marks.push(Instant::now());
+        model = optimizer.step(LEARNING_RATE, model, gradients);
+        marks.push(Instant::now());
+        if step >= WARM_UP {
+            whole.push(marks[PARTS.len()] - marks[0]);
+            for (times, pair) in parts.iter_mut().zip(marks.windows(2)) {
+                times.push(pair[1] - pair[0]);
+            }
+        }
+        step += 1;
+    }
+    (whole, parts)
+}
+
+/// Forward alone, then with the backward pass, of one operation in isolation.
+fn time_operation(seconds: f64, operation: impl Fn() -> Tensor<3>) -> [f64; 2] {
+    [false, true].map(|backward| {
+        let (mut times, start) = (Vec::new(), Instant::now());
+        while times.len() < 5 || start.elapsed().as_secs_f64() < seconds {
+            let begin = Instant::now();
+            let y = operation();
+            if backward {
+                // One number as the loss: its gradient costs next to nothing beside the operation's.
+                let [batch, tokens, _] = y.dims();
+                let picked = y.slice([batch - 1..batch, tokens - 1..tokens, 0..1]);
+                black_box(picked.sum().backward());
+            } else {
+                black_box(y);
+            }
+            times.push(begin.elapsed());
+        }
+        statistics(times).0
+    })
+}
+
+fn profile(case: &str, seconds: f64) {
+    let (kind, batch) = parse(case);
+    let (whole, parts) = steps(kind, batch, seconds);
+    println!("{case:<44} {:>9} {:>9}", "best, ms", "median");
+    let (best, median) = statistics(whole);
+    println!("{:<44} {best:>9.2} {median:>9.2}", "step");
+    for (part, times) in PARTS.iter().zip(parts) {
+        let (best, median) = statistics(times);
+        println!("{part:<44} {best:>9.2} {median:>9.2}");
+    }
+    println!(
+        "\n{:<44} {:>9} {:>9} {:>7}",
+        "one operation", "forward", "and back", "calls"
+    );
+    let device = circulant::cpu().autodiff();
+    let leaf = |seed, width| tensor::<3>(seed, [batch, TOKENS, width], &device).require_grad();
+    let (x, hidden) = (leaf(1, WIDTH), leaf(2, 4 * WIDTH));
+    let [gamma, beta] = [3, 4].map(|seed| tensor::<1>(seed, [WIDTH], &device).require_grad());
+    let mask = Dropout::new(0.1, NoiseKey { seed: 1, stream: 0 }).expect("a rate");
+    let dense = |inputs, outputs| burn::nn::LinearConfig::new(inputs, outputs).init(&device);
+    let (square, expand, contract) = (
+        dense(WIDTH, WIDTH),
+        dense(WIDTH, 4 * WIDTH),
+        dense(4 * WIDTH, WIDTH),
+    );
+    let operator = Operator::signal(HalfSpectrum::new(WIDTH).expect("positive"));
+    let coordinates = tensor::<2>(5, [3, WIDTH], &device).require_grad();
+    let seconds = seconds / 20.0;
+    let print = |name: &str, calls: usize, operation: &dyn Fn() -> Tensor<3>| {
+        let [forward, both] = time_operation(seconds, operation);
+        println!("{name:<44} {forward:>9.2} {both:>9.2} {calls:>7}");
+    };
+    let keep = Activation::Identity;
+    let (of_dense, of_spectral) = match kind {
+        ProjectionKind::Dense => (24, 0),
+        ProjectionKind::Spectral => (0, 6),
+    };
+    print("layer norm", 12, &|| {
+        layer_norm(x.clone(), gamma.clone(), beta.clone(), 1e-5)
+    });
+    print("one dense projection", of_dense, &|| {
+        linear(&square, x.clone(), keep)
+    });
+    print("spectral Q, K, V", of_spectral, &|| {
+        let y: Tensor<4> = circulant_1d_filters(x.clone(), coordinates.clone(), None, &operator);
+        y.narrow(0, 0, 1).squeeze_dim(0)
+    });
+    print("spectral output", of_spectral, &|| {
+        let first = coordinates.clone().narrow(0, 0, 1).squeeze_dim(0);
+        circulant_1d(x.clone(), first, None, &operator)
+    });
+    print("attention", 6, &|| {
+        attention(x.clone(), x.clone(), x.clone(), HEADS, Some(mask))
+    });
+    print("dropout", 13, &|| dropout(x.clone(), mask));
+    print("MLP, first product", 6, &|| {
+        linear(&expand, x.clone(), keep)
+    });
+    print("GELU", 6, &|| gelu(hidden.clone()));
+    print("MLP, second product", 6, &|| {
+        linear(&contract, hidden.clone(), keep)
+    });
+}
+
+/// Parameters and gradients under their names in the module.
+struct Collect<'a> {
+    gradients: &'a Gradients,
+    path: Vec<String>,
+    tensors: Vec<(String, Vec<usize>, Vec<f32>)>,
+}
+
+impl ModuleVisitor for Collect<'_> {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        if !container.starts_with("Enum:") {
+            self.path.push(name.to_owned());
+        }
+    }
+
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        if !container.starts_with("Enum:") {
+            self.path.pop();
+        }
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let tensor = param.val();
+        let gradient = tensor.grad(self.gradients).expect("a gradient");
+        let shape = tensor.dims().to_vec();
+        for (part, tensor) in [("parameter", tensor.inner()), ("gradient", gradient)] {
+            let values = tensor.into_data().try_into_vec().expect("f32");
+            let name = format!("{part}.{}", self.path.join("."));
+            self.tensors.push((name, shape.clone(), values));
+        }
+    }
+}
+
+fn export(case: &str, file: &str) {
+    let (kind, batch) = parse(case);
+    let device = circulant::cpu().autodiff();
+    let model = model(kind, &device);
+    let images = images(batch, &device);
+    let loss = cross_entropy(model.forward(images.clone()), labels(batch));
+    let loss = loss.div_scalar(batch as f64);
+    let gradients = loss.backward();
+    let mut collect = Collect {
+        gradients: &gradients,
+        path: Vec::new(),
+        tensors: Vec::new(),
+    };
+    model.visit(&mut collect);
+    let mut tensors = collect.tensors;
+    tensors.push(("loss".into(), vec![1], vec![loss.into_scalar::<f32>()]));
+    let shape = images.dims().to_vec();
+    let pixels = images.inner().into_data().try_into_vec().expect("f32");
+    tensors.push(("inputs".into(), shape, pixels));
+    let classes = labels(batch).into_iter().map(|label| label as f32);
+    tensors.push(("labels".into(), vec![batch], classes.collect()));
+    let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
+        .into_iter()
+        .map(|(name, shape, values)| {
+            let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+            (name, shape, bytes.collect())
+        })
+        .collect();
+    let views: HashMap<&str, TensorView<'_>> = bytes
+        .iter()
+        .map(|(name, shape, bytes)| {
+            let view = TensorView::new(Dtype::F32, shape.clone(), bytes).expect("sizes fit");
+            (name.as_str(), view)
+        })
+        .collect();
+    std::fs::write(file, safetensors::serialize(views, None).expect("valid")).expect("written");
+}
+
+fn main() {
+    let options = options();
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(options.threads)
+        .build_global()
+        .expect("nothing has used the pool yet");
+    if let Some((case, file)) = &options.export {
+        return export(case, file);
+    }
+    let cases = ["dense", "spectral"].map(|kind| format!("vit/{kind}/{BATCH}"));
+    for case in cases.iter().filter(|case| case.contains(&options.case)) {
+        if options.profile {
+            profile(case, options.seconds);
+            continue;
+        }
+        let (kind, batch) = parse(case);
+        let (best, median) = statistics(steps(kind, batch, options.seconds).0);
+        if options.json {
+            println!(
+                "{{\"case\": \"{case}\", \"unit\": \"ms\", \"best\": {best}, \"median\": {median}, \"threads\": {}}}",
+                options.threads
+            );
+        } else {
+            let rate = batch as f64 * 1e3 / best;
+            println!(
+                "{case:<24} best {best:>8.1} ms, median {median:>8.1} ms, {rate:>6.0} images/s"
+            );
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! One block of a transformer, pre-norm: `x + attention(norm(x))`, then `x + mlp(norm(x))` with
+//! `mlp(x) = contract(gelu(expand(x)))`.
+
+use burn::backend::Dispatch;
+use burn::module::Module;
+use burn::nn::{LayerNorm, LayerNormConfig, Linear};
+use burn::tensor::{Device, Tensor};
+use circulant_kernels::{Activation, Dropout, NoiseKey};
+
+use super::attention::{Attention, ProjectionKind};
+use super::initial::{Seeds, linear};
+use crate::functions;
+use crate::ops::fused::is_native;
+use crate::ops::fused::transformer::{MlpBlockSettings, TransformerOps};
+
+/// The constant of every norm. (Burn's `LayerNorm` does not tell its own.)
+pub(super) const EPSILON: f64 = 1e-5;
+
+/// One block.
+#[derive(Module, Debug)]
+pub struct Block {
+    attention_norm: LayerNorm,
+    /// The attention layer.
+    pub attention: Attention,
+    mlp_norm: LayerNorm,
+    expand: Linear,
+    contract: Linear,
+}
+
+/// Sizes of a block.
+pub(super) struct BlockShape {
+    pub(super) kind: ProjectionKind,
+    pub(super) d: usize,
+    pub(super) heads: usize,
+    pub(super) hidden: usize,
+}
+
+pub(super) fn new_norm(d: usize, device: &Device) -> LayerNorm {
+    LayerNormConfig::new(d).with_epsilon(EPSILON).init(device)
+}
+
+pub(super) fn norm_parameters(norm: &LayerNorm) -> (Tensor<1>, Tensor<1>) {
+    let gamma = norm.gamma.val();
+    let beta = norm.beta.as_ref().map(|beta| beta.val());
+    (gamma.clone(), beta.unwrap_or_else(|| gamma.zeros_like()))
+}
+
+/// [`functions::layer_norm`] with the parameters of a module of [`new_norm`].
+pub(super) fn normalise<const D: usize>(norm: &LayerNorm, x: Tensor<D>) -> Tensor<D> {
+    let (gamma, beta) = norm_parameters(norm);
+    functions::layer_norm(x, gamma, beta, EPSILON)
+}
+
+/// `x + dropout(y)`.
+pub(super) fn add_dropped(x: Tensor<3>, y: Tensor<3>, dropout: Option<Dropout>) -> Tensor<3> {
+    x + match dropout {
+        Some(dropout) => functions::dropout(y, dropout),
+        None => y,
+    }
+}
+
+/// The dropouts of one training step, each with a stream of its own.
+#[derive(Debug, Clone)]
+pub(super) struct Dropouts {
+    rate: f64,
+    key: Option<NoiseKey>,
+}
+
+impl Dropouts {
+    /// How many a forward pass of any depth may ask for.
+    const STREAMS: u64 = 1 << 16;
+
+    /// None without a key.
+    pub(super) fn new(rate: f64, key: Option<NoiseKey>) -> Self {
+        let key = key.filter(|_| rate > 0.0).map(|key| NoiseKey {
+            seed: key.seed,
+            stream: key.stream.wrapping_mul(Self::STREAMS),
+        });
+        Self { rate, key }
+    }
+
+    pub(super) fn next(&mut self) -> Option<Dropout> {
+        let key = self.key.as_mut()?;
+        let dropout = Dropout::new(self.rate, *key).expect("try_init checks the rate");
+        key.stream = key.stream.wrapping_add(1);
+        Some(dropout)
+    }
+}
+
+impl Block {
+    pub(super) fn new(shape: &BlockShape, seeds: &mut Seeds, device: &Device) -> Self {
+        let BlockShape {
+            kind,
+            d,
+            heads,
+            hidden,
+        } = *shape;
+        Self {
+            attention_norm: new_norm(d, device),
+            attention: Attention::new(kind, (d, heads), seeds, device),
+            mlp_norm: new_norm(d, device),
+            expand: linear(d, hidden, seeds.next(), device),
+            contract: linear(hidden, d, seeds.next(), device),
+        }
+    }
+
+    /// The block with the dropouts of a training step.
+    pub(super) fn forward(&self, x: Tensor<3>, dropouts: &mut Dropouts) -> Tensor<3> {
+        let attention = [dropouts.next(), dropouts.next()];
+        let x = self.attention.block(&self.attention_norm, x, attention);
+        self.mlp(x, [dropouts.next(), dropouts.next()])
+    }
+
+    /// `x + dropout(contract(dropout(gelu(expand(norm(x))))))`.
+    fn mlp(&self, x: Tensor<3>, [hidden, output]: [Option<Dropout>; 2]) -> Tensor<3> {
+        if let (true, Some(expand_bias), Some(contract_bias)) = (
+            is_native(&x.device()),
+            &self.expand.bias,
+            &self.contract.bias,
+        ) {
+            let (gamma, beta) = norm_parameters(&self.mlp_norm);
+            return Tensor::from_dispatch(Dispatch::mlp_block(
+                x.into_dispatch(),
+                gamma.into_dispatch(),
+                beta.into_dispatch(),
+                self.expand.weight.val().into_dispatch(),
+                expand_bias.val().into_dispatch(),
+                self.contract.weight.val().into_dispatch(),
+                contract_bias.val().into_dispatch(),
+                MlpBlockSettings {
+                    epsilon: EPSILON,
+                    hidden_dropout: hidden,
+                    dropout: output,
+                },
+            ));
+        }
+        let y = functions::linear(
+            &self.expand,
+            normalise(&self.mlp_norm, x.clone()),
+            Activation::Identity,
+        );
+        let mut y = functions::gelu(y);
+        if let Some(dropout) = hidden {
+            y = functions::dropout(y, dropout);
+        }
+        let y = functions::linear(&self.contract, y, Activation::Identity);
+        add_dropped(x, y, output)
+    }
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests;
