@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bayes;
+pub mod checkpoint;
 pub mod curvature;
 mod error;
 pub mod functions;
@@ -42,6 +43,7 @@ mod parameters;
 pub mod pretrained;
 pub mod record;
 pub mod surgery;
+pub mod training;
 
 pub use circulant_kernels as kernels;
 pub use error::LayerError;

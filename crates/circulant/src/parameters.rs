@@ -1,6 +1,6 @@
 //! The parameters of a module and their paths: the names of the fields, without those of enum variants, as in records.
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Device, Shape, Tensor};
 
 use crate::nn::to_host;
@@ -74,5 +74,37 @@ impl ModuleVisitor for Search {
             values: to_host(tensor),
             device,
         });
+    }
+}
+
+/// Burn's parameter ids are random, and optimisers file their state under them: ids made of the paths let a state be
+/// found again by another process.
+pub(crate) fn with_stable_ids<M: Module>(module: M) -> M {
+    module.map(&mut StableIds::default())
+}
+
+#[derive(Default)]
+struct StableIds(ParameterPath);
+
+impl ModuleMapper for StableIds {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.0.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.0.exit(container);
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        // FNV-1a: ids need only differ within one network.
+        let hash = self
+            .0
+            .name()
+            .bytes()
+            .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+            });
+        let (_, value, mapper) = param.consume();
+        Param::from_mapped_value(ParamId::from(hash), value, mapper)
     }
 }

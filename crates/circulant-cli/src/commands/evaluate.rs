@@ -15,7 +15,7 @@ use super::reading::Reading;
 use crate::data::{ImageSet, Split};
 use crate::experiments::config::DataConfig;
 use crate::experiments::evaluation::{
-    BINS, ClassMetrics, OodMetrics, Sampling, class_metrics, ood_metrics,
+    BINS, ClassMetrics, OodMetrics, Sampling, class_metrics, ood_metrics, probabilities,
 };
 use crate::experiments::facts::Facts;
 use crate::experiments::loaded::LoadedRun;
@@ -102,7 +102,7 @@ impl Evaluate {
             )
         })?;
         let id = self.predict(&run, &set)?;
-        let (metrics, diagram) = class_metrics(&id, &labels)?;
+        let (metrics, diagram) = class_metrics(&probabilities(&id)?, &labels)?;
         let bootstrap = self.intervals.then(|| Bootstrap::new(self.seed));
         let mut densities = vec![density(set.source(), &id)?];
         let mut evaluated = Evaluated {

@@ -1,5 +1,7 @@
 //! `circulant reproduce`: the paper's experiments.
 
+mod vit;
+
 use std::path::PathBuf;
 
 use anyhow::ensure;
@@ -25,6 +27,7 @@ pub struct Reproduce {
 #[derive(Subcommand)]
 enum Experiment {
     Mnist(Mnist),
+    Vit(vit::Vit),
 }
 
 impl Reproduce {
@@ -32,6 +35,7 @@ impl Reproduce {
     pub fn run(&self) -> anyhow::Result<()> {
         match &self.experiment {
             Experiment::Mnist(command) => command.run(),
+            Experiment::Vit(command) => command.run(),
         }
     }
 }

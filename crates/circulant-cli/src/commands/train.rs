@@ -11,7 +11,7 @@ use super::output::print;
 use super::reading::Reading;
 use crate::data::{Normalisation, Split};
 use crate::experiments::config::{Inference, ModelKind, RunConfig};
-use crate::experiments::evaluation::{ClassMetrics, Sampling, class_metrics, labels_of};
+use crate::experiments::evaluation::{ClassMetrics, Sampling, class_metrics, labels_of, probabilities};
 use crate::experiments::folder::{DataFacts, RunFolder};
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::training::{Trained, train};
@@ -158,7 +158,7 @@ impl Train {
                 let normalisation = &folder.config.data.normalisation;
                 let predictions =
                     sampling.predict(&trained.network, set, normalisation, "validation")?;
-                Some(class_metrics(&predictions, &labels_of(set)?)?.0)
+                Some(class_metrics(&probabilities(&predictions)?, &labels_of(set)?)?.0)
             }
         };
         let summary = Summary {

@@ -189,6 +189,27 @@ impl ImageSet {
         Ok((self.part(0..count), self.part(count..self.len())))
     }
 
+    /// The images at `indices`, in their order. Fails if there are none.
+    ///
+    /// # Panics
+    /// If an index is not below [`ImageSet::len`].
+    pub fn select(&self, indices: &[usize]) -> Result<Self, DataError> {
+        let row = self.row();
+        let rows = indices.iter().map(|&index| index * row..(index + 1) * row);
+        let pixels = match &self.pixels {
+            Pixels::U8(values) => Pixels::U8(rows.flat_map(|row| &values[row]).copied().collect()),
+            Pixels::F32(values) => Pixels::F32(rows.flat_map(|row| &values[row]).copied().collect()),
+        };
+        let values = self.labels.values.as_ref();
+        let labels = Labels {
+            values: values.map(|values| indices.iter().map(|&index| values[index]).collect()),
+            names: self.labels.names.clone(),
+        };
+        let [_, channels, height, width] = self.shape;
+        let shape = [indices.len(), channels, height, width];
+        Self::new(pixels, shape, labels, self.source.clone())
+    }
+
     /// The first `count` images, or all if there are fewer; at least one.
     pub fn first(&self, count: usize) -> Self {
         self.part(0..count.clamp(1, self.len()))

@@ -2,7 +2,7 @@
 
 use circulant::bayes::{Bayesian, Predictions, PredictiveConfig};
 use circulant::metrics::{
-    OodReport, Probabilities, ReliabilityDiagram, classification_report,
+    OodReport, Probabilities, Real, ReliabilityDiagram, classification_report,
     expected_calibration_error, ood_report, reliability_diagram,
 };
 use circulant::models::ImageClassifier;
@@ -81,21 +81,25 @@ impl Sampling {
     }
 }
 
+/// The class probabilities of predictions.
+pub fn probabilities(predictions: &Predictions) -> anyhow::Result<Probabilities<'_, f32>> {
+    Ok(Probabilities::new(&predictions.probabilities, predictions.classes)?)
+}
+
 /// The metrics of labelled data, and the reliability diagram behind them.
-pub fn class_metrics(
-    predictions: &Predictions,
+pub fn class_metrics<T: Real>(
+    probabilities: &Probabilities<'_, T>,
     labels: &[usize],
 ) -> anyhow::Result<(ClassMetrics, ReliabilityDiagram)> {
-    let probabilities = Probabilities::new(&predictions.probabilities, predictions.classes)?;
-    let report = classification_report(&probabilities, labels, BINS)?;
-    let diagram = reliability_diagram(&probabilities, labels, BINS)?;
+    let report = classification_report(probabilities, labels, BINS)?;
+    let diagram = reliability_diagram(probabilities, labels, BINS)?;
     let metrics = ClassMetrics {
         inputs: report.rows,
         accuracy: report.accuracy,
         nll: report.nll,
         brier: report.brier,
         ece: report.ece,
-        ece15: expected_calibration_error(&probabilities, labels, MORE_BINS)?,
+        ece15: expected_calibration_error(probabilities, labels, MORE_BINS)?,
         mce: report.mce,
     };
     Ok((metrics, diagram))

@@ -8,17 +8,18 @@
 //! | `checkpoint.safetensors` | parameters, posterior and optimiser |
 //! | `metrics.json` | the last evaluation |
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use circulant::bayes::{Bayesian, StepReport, UNFINISHED, write_atomically};
+use circulant::bayes::{Bayesian, StepReport};
+use circulant::checkpoint::{UNFINISHED, write_atomically};
 use circulant::models::{ImageClassifier, ParameterCount};
 use serde::{Deserialize, Serialize};
 
 use super::config::RunConfig;
 use super::facts::Facts;
+use super::lines::{self, Log};
 use super::model;
 use crate::data::ImageSet;
 
@@ -108,8 +109,10 @@ pub struct RunFolder {
     pub facts: RunFacts,
 }
 
-const CONFIG: &str = "config.toml";
-const FACTS: &str = "run.json";
+/// The settings of a run. A folder with this file holds one.
+pub const CONFIG: &str = "config.toml";
+/// What else is known of it.
+pub const FACTS: &str = "run.json";
 const STEPS: &str = "steps.jsonl";
 const CHECKPOINT: &str = "checkpoint.safetensors";
 const METRICS: &str = "metrics.json";
@@ -119,20 +122,7 @@ impl RunFolder {
     pub fn create(path: &Path, config: RunConfig, data: DataFacts) -> anyhow::Result<Self> {
         let network = model::network(&config, data.image(), data.classes)?;
         let count = ParameterCount::of(&network.mean());
-        ensure!(
-            !path.join(CONFIG).exists(),
-            "{} already holds a run; go on with it by --resume, or choose another folder with --out",
-            path.display()
-        );
-        fs::create_dir_all(path)
-            .with_context(|| format!("cannot make the folder {}", path.display()))?;
-        let mut entries = fs::read_dir(path)
-            .with_context(|| format!("cannot look into the folder {}", path.display()))?;
-        ensure!(
-            entries.next().is_none(),
-            "{} is not empty, and no run is in it; choose another folder with --out",
-            path.display()
-        );
+        claim(path)?;
         let facts = RunFacts {
             facts: Facts::gather(),
             data,
@@ -180,13 +170,7 @@ impl RunFolder {
 
     /// Removes what a process that was killed had begun to write.
     pub fn clean(&self) {
-        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
-        let unfinished =
-            |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(UNFINISHED);
-        for entry in entries.filter(unfinished) {
-            // It is only in the way, and may stay.
-            fs::remove_file(entry.path()).ok();
-        }
+        clean(&self.path);
     }
 
     /// Asks for another number of steps, in `config.toml` too.
@@ -229,34 +213,16 @@ impl RunFolder {
 
     /// All steps that were logged. A line that was being written when the process died is left out.
     pub fn steps(&self) -> anyhow::Result<Vec<StepLine>> {
-        let path = self.path.join(STEPS);
-        let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            text => text.with_context(|| format!("cannot read {}", path.display()))?,
-        };
-        let whole = text
-            .lines()
-            .map_while(|line| serde_json::from_str(line).ok());
-        Ok(whole.collect())
+        lines::read(&self.path.join(STEPS))
     }
 
     /// Opens the log at a step: later lines, of steps that no checkpoint has, are forgotten.
     pub fn log_from(&self, step: u64) -> anyhow::Result<StepLog> {
         let mut kept = self.steps()?;
         kept.retain(|line| line.step < step);
-        let mut text = String::new();
-        for line in &kept {
-            text.push_str(&serde_json::to_string(line)?);
-            text.push('\n');
-        }
-        self.write(STEPS, &text)?;
-        let path = self.path.join(STEPS);
-        let file = OpenOptions::new()
-            .append(true)
-            .open(&path)
-            .with_context(|| format!("cannot open {}", path.display()))?;
+        let log = Log::open(&self.path.join(STEPS), &kept)?;
         Ok(StepLog {
-            file,
+            log,
             seconds: kept.last().map_or(0.0, |line| line.seconds),
         })
     }
@@ -269,6 +235,36 @@ impl RunFolder {
     fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
         write(&self.path.join(name), text)
     }
+}
+
+/// Removes what a process that was killed had begun to write into a folder.
+pub fn clean(path: &Path) {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let unfinished =
+        |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(UNFINISHED);
+    for entry in entries.filter(unfinished) {
+        // It is only in the way, and may stay.
+        fs::remove_file(entry.path()).ok();
+    }
+}
+
+/// Makes the folder of a new run. A folder with anything in it is left alone.
+pub fn claim(path: &Path) -> anyhow::Result<()> {
+    ensure!(
+        !path.join(CONFIG).exists(),
+        "{} already holds a run; go on with it by --resume, or choose another folder with --out",
+        path.display()
+    );
+    fs::create_dir_all(path)
+        .with_context(|| format!("cannot make the folder {}", path.display()))?;
+    let mut entries = fs::read_dir(path)
+        .with_context(|| format!("cannot look into the folder {}", path.display()))?;
+    ensure!(
+        entries.next().is_none(),
+        "{} is not empty, and no run is in it; choose another folder with --out",
+        path.display()
+    );
+    Ok(())
 }
 
 /// Replaces a file in one step; an error names it, and leaves what was there.
@@ -289,16 +285,8 @@ pub fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
 /// The open end of `steps.jsonl`.
 #[derive(Debug)]
 pub struct StepLog {
-    file: File,
+    /// To add to.
+    pub log: Log<StepLine>,
     /// Of training before this process.
     pub seconds: f64,
-}
-
-impl StepLog {
-    /// Adds a line, in one write, so that a process that dies leaves whole lines.
-    pub fn add(&mut self, line: &StepLine) -> anyhow::Result<()> {
-        let text = serde_json::to_string(line)? + "\n";
-        let result = self.file.write_all(text.as_bytes());
-        result.with_context(|| format!("cannot write to {STEPS}; is there space on the disk?"))
-    }
 }

@@ -5,7 +5,7 @@
 //! | `config.rs` | all settings of a run, as a TOML file has them |
 //! | `model.rs` | from settings to a Bayesian network |
 //! | `source.rs` | images by name or path |
-//! | `folder.rs` | the folder of a run: settings, facts, steps, checkpoint |
+//! | `folder.rs`, `lines.rs` | the folder of a run: settings, facts, steps, checkpoint; files of JSON lines |
 //! | `training.rs` | trains in a folder, or goes on |
 //! | `evaluation.rs` | predictions and their metrics |
 //! | `certification.rs`, `inspection.rs` | norms and radii; what was learned, as a page |
@@ -14,6 +14,7 @@
 //! | `progress.rs`, `interrupt.rs` | bars or lines; Ctrl-C |
 //! | `facts.rs` | versions, commit, machine |
 //! | `mnist/` | the paper's first experiment and its report |
+//! | `vit/` | the third one: vision transformers, dense and spectral |
 
 pub mod certification;
 pub mod config;
@@ -22,6 +23,7 @@ pub mod facts;
 pub mod folder;
 pub mod inspection;
 pub mod interrupt;
+pub mod lines;
 pub mod loaded;
 pub mod mnist;
 pub mod model;
@@ -29,5 +31,6 @@ pub mod pictures;
 pub mod progress;
 pub mod source;
 pub mod training;
+pub mod vit;
 
 pub use source::Held;

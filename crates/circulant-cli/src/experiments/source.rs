@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use burn::tensor::{Tensor, TensorData};
-use circulant::bayes::LabelledData;
+use circulant::bayes::{BatchOrder, LabelledData};
 
 use super::config::DataConfig;
 use crate::data::known::{DRAWN, names};
@@ -85,8 +85,27 @@ impl Held {
             set.len()
         );
         let (training, validation) = set.split_at(set.len() - count)?;
-        // Both parts know all classes, whichever of them they have.
-        let names = class_names(&set);
+        Self::named(&set, training, validation)
+    }
+
+    /// Holds `count` images out, drawn by a seed: for sets in the order of their classes.
+    pub fn drawn(set: &ImageSet, count: usize, seed: u64) -> anyhow::Result<Self> {
+        ensure!(
+            (1..set.len()).contains(&count),
+            "data.validation: expected at least 1 and fewer than the {} examples, got {count}",
+            set.len()
+        );
+        let order = BatchOrder::new(seed, set.len(), set.len())?.at(0).to_vec();
+        let (held, kept) = order.split_at(count);
+        let [mut held, mut kept] = [held, kept].map(<[usize]>::to_vec);
+        held.sort_unstable();
+        kept.sort_unstable();
+        Self::named(set, set.select(&kept)?, set.select(&held)?)
+    }
+
+    /// Both parts know all classes, whichever of them they have.
+    fn named(set: &ImageSet, training: ImageSet, validation: ImageSet) -> anyhow::Result<Self> {
+        let names = class_names(set);
         let named = |part: ImageSet| {
             let labels = Labels {
                 values: part.labels().values.clone(),

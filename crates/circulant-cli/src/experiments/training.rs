@@ -7,6 +7,7 @@ use anyhow::Context;
 use circulant::bayes::{
     BayesError, Bayesian, CheckpointPlan, KlWeight, LabelledData, Stop, Svi, SviConfig,
 };
+use circulant::checkpoint::CheckpointError;
 use circulant::geometry::NormControl;
 use circulant::models::ImageClassifier;
 
@@ -62,7 +63,7 @@ pub fn train(
     let stop = svi.fit(data, Some(&plan), |report| {
         let line = StepLine::new(report, before + start.elapsed().as_secs_f64());
         loss = Some(report.loss);
-        if let Err(error) = log.add(&line) {
+        if let Err(error) = log.log.add(&line) {
             failed = Some(error);
             return ControlFlow::Break(());
         }
@@ -73,7 +74,7 @@ pub fn train(
         ControlFlow::Continue(())
     });
     let stop = stop.map_err(|error| match error {
-        BayesError::File { .. } => anyhow::Error::new(error).context(
+        BayesError::Checkpoint(CheckpointError::File { .. }) => anyhow::Error::new(error).context(
             "the checkpoint cannot be written; is there space on the disk, and may you write there?",
         ),
         other => other.into(),

@@ -37,8 +37,8 @@ impl ModuleVisitor for FindNotFinite<'_> {
 }
 
 /// The first parameter, or gradient, of `network` that is not finite.
-pub(super) fn find_not_finite<M: Network>(
-    network: &Bayesian<M>,
+pub(crate) fn find_not_finite<M: Module>(
+    network: &M,
     gradients: Option<&GradientsParams>,
 ) -> Option<String> {
     let mut find = FindNotFinite {

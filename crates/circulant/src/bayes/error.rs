@@ -1,9 +1,8 @@
 //! What can be wrong with a prior, a posterior, data or a training run.
 
-use std::path::PathBuf;
-
 use circulant_kernels::KernelError;
 
+use crate::checkpoint::CheckpointError;
 use crate::record::RecordError;
 
 /// An error of the Bayesian part. Every message says what was expected, what was found and, where it
@@ -113,30 +112,9 @@ pub enum BayesError {
         /// The parameter that is not finite.
         parameter: String,
     },
-    /// A checkpoint of another run.
-    #[error(
-        "{}: the checkpoint was made with {what} {found}, this run has {expected}; \
-         resume with the same model, data and settings, or start anew in another place",
-        path.display()
-    )]
-    OtherRun {
-        /// The checkpoint.
-        path: PathBuf,
-        /// What differs.
-        what: &'static str,
-        /// What this run has.
-        expected: String,
-        /// What the checkpoint has.
-        found: String,
-    },
-    /// A file that is not a checkpoint, or not a whole one.
-    #[error("{}: not a complete checkpoint: {message}", path.display())]
-    BrokenCheckpoint {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        message: String,
-    },
+    /// A checkpoint that cannot be written or used.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
     /// A relative deviation of nothing.
     #[error(
         "{path}: all initial numbers of its layer are zero, so a deviation relative to them is zero too; \
@@ -145,14 +123,6 @@ pub enum BayesError {
     NoSize {
         /// The parameter.
         path: String,
-    },
-    /// Reading or writing failed.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
     },
     /// A setting outside its range.
     #[error("{what} must be {expected}, got {got}")]

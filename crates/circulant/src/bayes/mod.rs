@@ -34,9 +34,9 @@ mod site;
 mod svi;
 mod traversal;
 
-pub use self::checkpoint::{UNFINISHED, write_atomically};
 pub use self::classifier::{Classifier, Ensemble};
 pub use self::data::{Batch, BatchOrder, LabelledData};
+pub(crate) use self::divergence::find_not_finite;
 pub use self::elbo::{Elbo, ElboEstimate, KlWeight};
 pub use self::error::BayesError;
 pub use self::network::{Bayesian, BayesianConfig, Factor, Network};

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use burn::module::{Module, ModuleDisplay, ModuleMapper, Param, ParamId};
+use burn::module::{Module, ModuleDisplay, ModuleMapper, Param};
 use burn::tensor::{Device, Shape, Tensor, TensorData};
 
 use super::noise::{Noise, Purpose};
@@ -16,7 +16,7 @@ use super::posterior::{
 };
 use super::{BayesError, InitialDeviation, PosteriorKind, Prior, Site, SpectralPrior};
 use crate::nn::to_host;
-use crate::parameters::{FoundParameter, ParameterPath, trained_parameters};
+use crate::parameters::{FoundParameter, trained_parameters, with_stable_ids};
 
 /// What can be made Bayesian: every type with `#[derive(Module, Debug)]`.
 pub trait Network: Module + ModuleDisplay {}
@@ -175,7 +175,7 @@ impl BayesianConfig {
             factors,
             sites: sites.into(),
         };
-        Ok(network.with_stable_ids())
+        Ok(with_stable_ids(network))
     }
 }
 
@@ -324,12 +324,6 @@ impl<M: Network> Bayesian<M> {
         let sites: Vec<String> = self.sites.iter().map(describe).collect();
         sites.join(", ")
     }
-
-    /// Burn's parameter ids are random, and optimisers file their state under them: ids made of the paths let a state be
-    /// found again by another process.
-    pub(super) fn with_stable_ids(self) -> Self {
-        self.map(&mut StableIds::default())
-    }
 }
 
 /// `hidden` of `hidden.weight`: parameters below it belong to one layer.
@@ -387,31 +381,5 @@ impl ModuleMapper for Replace<'_> {
                 Param::initialized(param.id, value)
             }
         }
-    }
-}
-
-#[derive(Default)]
-struct StableIds(ParameterPath);
-
-impl ModuleMapper for StableIds {
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.0.enter(name, container);
-    }
-
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.0.exit(container);
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        // FNV-1a: ids need only differ within one network.
-        let hash = self
-            .0
-            .name()
-            .bytes()
-            .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
-            });
-        let (_, value, mapper) = param.consume();
-        Param::from_mapped_value(ParamId::from(hash), value, mapper)
     }
 }

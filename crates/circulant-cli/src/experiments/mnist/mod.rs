@@ -19,7 +19,7 @@ use self::results::{ModelResult, Results, RunMetrics};
 use self::sets::Sets;
 use self::settings::Variant;
 use super::config::RunConfig;
-use super::evaluation::{Sampling, class_metrics, labels_of, ood_metrics};
+use super::evaluation::{Sampling, class_metrics, labels_of, ood_metrics, probabilities};
 use super::folder::{DataFacts, RunFolder, StepLine, pretty, write};
 use super::interrupt::Interrupt;
 use super::source;
@@ -178,7 +178,7 @@ impl Work<'_> {
         let predict = |set, title| sampling.predict(&network, set, normalisation, title);
         let id = predict(&sets.test, "test set")?;
         let ood = predict(&sets.ood, sets.ood_name)?;
-        let (class, diagram) = class_metrics(&id, &labels_of(&sets.test)?)?;
+        let (class, diagram) = class_metrics(&probabilities(&id)?, &labels_of(&sets.test)?)?;
         let metrics = RunMetrics {
             class,
             ood: ood_metrics(&id, &ood)?,

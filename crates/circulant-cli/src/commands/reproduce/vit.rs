@@ -1,0 +1,165 @@
+//! `circulant reproduce vit`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::ensure;
+use clap::Args;
+
+use super::super::data::display::Display;
+use crate::data::fetch::FetchOptions;
+use crate::data::{Cache, Normalisation};
+use crate::experiments::interrupt::Interrupt;
+use crate::experiments::vit::Plan;
+use crate::experiments::vit::sets::{Request, Sets};
+use crate::experiments::vit::settings::{Kind, VitConfig, VitData, VitModel, VitTraining};
+
+/// Vision transformers with dense and with spectral projections, trained alike on CIFAR-10 or Tiny ImageNet.
+///
+/// Trains both models, an epoch of each by turns, keeps the checkpoint with the smallest validation loss, tests it, measures the
+/// curvature of the loss there, and writes report.html, results.json, all figures and all run folders below --out. Prints
+/// the table beside the paper's. What is already there is not repeated, so the same command goes on after Ctrl-C or in
+/// another sitting.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  circulant reproduce vit --epochs 16
+  circulant reproduce vit --budget 60m
+  circulant reproduce vit --data pictures/ --size 64x64 --models spectral --flip --crop 4
+  circulant reproduce vit --data glyphs --first 500 --epochs 2 --out runs/quick")]
+pub(super) struct Vit {
+    /// cifar10, tiny-imagenet, another name of `data list`, or a path with a training and a test part.
+    #[arg(long, default_value = "cifar10", value_name = "NAME|PATH")]
+    data: String,
+    /// The folder for everything.
+    #[arg(long, value_name = "FOLDER", default_value = "runs/vit")]
+    out: PathBuf,
+    /// Models, separated by commas.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "dense,spectral")]
+    models: Vec<Kind>,
+    /// Seeds, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "0")]
+    seeds: Vec<u64>,
+    /// The length of the schedule: after so many epochs the learning rate is zero.
+    #[arg(long, default_value_t = 200, value_name = "N")]
+    epochs: u64,
+    /// Training time of all models together, over all sittings, such as 60m or 2h. The models train by turns, and all stop at
+    /// the same number of images: when another epoch of each would not fit. The schedule stays that of --epochs.
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    budget: Option<Duration>,
+    /// Epochs of linear warm-up.
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    warm_up: u64,
+    /// Images per step.
+    #[arg(long, default_value_t = 128, value_name = "N")]
+    batch: usize,
+    /// The largest learning rate.
+    #[arg(long, default_value_t = 1e-3, value_name = "RATE")]
+    learning_rate: f64,
+    /// The weight decay of Adan.
+    #[arg(long, default_value_t = 1e-4, value_name = "RATE")]
+    weight_decay: f64,
+    /// Stop a model after so many epochs without a smaller validation loss; 0 never does.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    patience: u64,
+    /// Images held out of training to choose the checkpoint by [default: a tenth].
+    #[arg(long, value_name = "N")]
+    validation: Option<usize>,
+    /// Mirror every second training image. The paper does not.
+    #[arg(long)]
+    flip: bool,
+    /// Move training images by up to N pixels each way. The paper does not.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    crop: usize,
+    /// The side of a patch [default: an eighth of the image, or 4].
+    #[arg(long, value_name = "N")]
+    patch: Option<usize>,
+    /// Scale the pictures of a folder to HEIGHTxWIDTH.
+    #[arg(long, value_name = "HxW", value_parser = size)]
+    size: Option<[usize; 2]>,
+    /// Take only the first N images of every part, for a quick look.
+    #[arg(long, value_name = "N")]
+    first: Option<usize>,
+    /// A folder that may have the files of the data sets.
+    #[arg(long, env = "CIRCULANT_DATA", value_name = "FOLDER")]
+    from: Option<PathBuf>,
+    /// Fetch nothing over the network.
+    #[arg(long)]
+    offline: bool,
+    /// Print results.json instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// `HEIGHTxWIDTH`.
+fn size(text: &str) -> Result<[usize; 2], String> {
+    let sides = text.split_once('x').and_then(|(height, width)| {
+        let side = |text: &str| text.parse().ok().filter(|side| *side > 0);
+        Some([side(height)?, side(width)?])
+    });
+    sides.ok_or_else(|| format!("expected HEIGHTxWIDTH such as 64x64, found {text:?}"))
+}
+
+impl Vit {
+    pub(super) fn run(&self) -> anyhow::Result<()> {
+        let interrupt = Interrupt::listen()?;
+        let mut options = FetchOptions::new(Cache::from_environment()?);
+        options.from.clone_from(&self.from);
+        options.network = !self.offline;
+        let request = Request {
+            place: self.data.clone(),
+            first: self.first,
+            size: self.size,
+            validation: self.validation,
+        };
+        let sets = Sets::load(&request, &options, &Display::new())?;
+        let configs = self.configs(&sets)?;
+        let plan = Plan {
+            sets,
+            configs,
+            budget: self.budget,
+            out: self.out.clone(),
+        };
+        plan.train(&interrupt)?;
+        Ok(())
+    }
+
+    fn configs(&self, sets: &Sets) -> anyhow::Result<Vec<VitConfig>> {
+        let training = &sets.images.training;
+        let patch = self.patch.unwrap_or_else(|| default_patch(training.shape()[2]));
+        let data = VitData {
+            train: self.data.clone(),
+            first: self.first,
+            validation: sets.images.validation.len(),
+            normalisation: Normalisation::standard_of(training),
+        };
+        let mut configs = Vec::new();
+        for &kind in &self.models {
+            for &seed in &self.seeds {
+                let config = VitConfig {
+                    data: data.clone(),
+                    model: VitModel::paper(kind, patch),
+                    training: VitTraining {
+                        epochs: self.epochs,
+                        warm_up: self.warm_up,
+                        batch: self.batch,
+                        learning_rate: self.learning_rate,
+                        weight_decay: self.weight_decay,
+                        patience: self.patience,
+                        seed,
+                        flip: self.flip,
+                        crop: self.crop,
+                    },
+                };
+                config.check()?;
+                ensure!(!configs.contains(&config), "--models or --seeds: {} with seed {seed} is there twice", kind.name());
+                configs.push(config);
+            }
+        }
+        Ok(configs)
+    }
+}
+
+/// The paper's patches: 64 of them in an image.
+fn default_patch(side: usize) -> usize {
+    if side.is_multiple_of(8) { side / 8 } else { 4 }
+}

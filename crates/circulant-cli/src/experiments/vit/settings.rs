@@ -1,0 +1,227 @@
+//! All settings of a run, as its `config.toml` has them.
+
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
+use circulant::training::{TrainerConfig, WarmUpCosine};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::super::folder::DataFacts;
+use crate::data::Normalisation;
+
+/// Everything that a run depends on, apart from the data themselves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VitConfig {
+    /// What to learn from.
+    pub data: VitData,
+    /// What learns.
+    pub model: VitModel,
+    /// How.
+    pub training: VitTraining,
+}
+
+/// The training data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VitData {
+    /// A name or a path.
+    pub train: String,
+    /// Only that many examples of each part, the first ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<usize>,
+    /// That many examples, drawn by the seed 0, are kept out of training and decide which checkpoint is best.
+    pub validation: usize,
+    /// How pixels become floats.
+    pub normalisation: Normalisation,
+}
+
+/// The model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VitModel {
+    /// The projections of attention.
+    pub projection: Kind,
+    /// The side of a patch.
+    pub patch: usize,
+    /// The width of a token.
+    pub d: usize,
+    /// The number of blocks.
+    pub depth: usize,
+    /// The number of heads.
+    pub heads: usize,
+    /// The hidden width of the MLP, as a multiple of `d`.
+    pub expansion: usize,
+    /// The dropout probability.
+    pub dropout: f64,
+}
+
+/// Training.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VitTraining {
+    /// The length of the schedule: the learning rate is zero after so many epochs.
+    pub epochs: u64,
+    /// Epochs of warm-up.
+    pub warm_up: u64,
+    /// Images per step.
+    pub batch: usize,
+    /// The largest learning rate.
+    pub learning_rate: f64,
+    /// The weight decay of Adan.
+    pub weight_decay: f64,
+    /// Stops after so many epochs without a smaller validation loss; 0 never does.
+    pub patience: u64,
+    /// The seed of initial parameters, order and dropout.
+    pub seed: u64,
+    /// Mirrors every second image.
+    pub flip: bool,
+    /// Moves images by up to so many pixels each way.
+    pub crop: usize,
+}
+
+/// Which projections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Matrices.
+    Dense,
+    /// Circulant matrices.
+    Spectral,
+}
+
+impl Kind {
+    /// Both, as the paper lists them.
+    pub const ALL: [Self; 2] = [Self::Dense, Self::Spectral];
+
+    /// For folders and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dense => "dense",
+            Self::Spectral => "spectral",
+        }
+    }
+}
+
+impl Default for VitTraining {
+    /// The paper's; it does not tell its patience, if it had one.
+    fn default() -> Self {
+        Self {
+            epochs: 200,
+            warm_up: 5,
+            batch: 128,
+            learning_rate: 1e-3,
+            weight_decay: 1e-4,
+            patience: 0,
+            seed: 0,
+            flip: false,
+            crop: 0,
+        }
+    }
+}
+
+impl VitModel {
+    /// The paper's model; 4 heads and dropout 0.1 are those of its authors' code.
+    pub fn paper(projection: Kind, patch: usize) -> Self {
+        Self {
+            projection,
+            patch,
+            d: 128,
+            depth: 6,
+            heads: 4,
+            expansion: 4,
+            dropout: 0.1,
+        }
+    }
+
+    /// The model with fresh parameters, on an autodiff device.
+    pub fn init(&self, data: &DataFacts, seed: u64) -> anyhow::Result<VisionTransformer> {
+        let [channels, height, width] = data.image();
+        ensure!(
+            height == width,
+            "expected square images, found {height} x {width}; scale them first, for instance with --size"
+        );
+        let projection = match self.projection {
+            Kind::Dense => ProjectionKind::Dense,
+            Kind::Spectral => ProjectionKind::Spectral,
+        };
+        let config = VisionTransformerConfig::new(height, self.patch, data.classes, projection)
+            .with_channels(channels)
+            .with_d(self.d)
+            .with_depth(self.depth)
+            .with_heads(self.heads)
+            .with_expansion(self.expansion)
+            .with_dropout(self.dropout)
+            .with_seed(seed);
+        Ok(config.try_init(&circulant::cpu().autodiff())?)
+    }
+}
+
+impl VitConfig {
+    /// Reads a file that has all of it.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the settings {}", path.display()))?;
+        let config: Self = toml::from_str(&text).with_context(|| {
+            format!(
+                "{} is not the settings of a vision transformer; put a whole copy back, or train again",
+                path.display()
+            )
+        })?;
+        config
+            .check()
+            .with_context(|| format!("{} cannot be used", path.display()))?;
+        Ok(config)
+    }
+
+    /// All of it as TOML.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("settings are numbers, words and tables")
+    }
+
+    /// Settings that no run can have are named here, before any work.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let (training, model) = (&self.training, &self.model);
+        for (what, number) in [
+            ("training.epochs", training.epochs),
+            ("training.batch", training.batch as u64),
+            ("data.validation", self.data.validation as u64),
+            ("model.d", model.d as u64),
+            ("model.depth", model.depth as u64),
+            ("model.expansion", model.expansion as u64),
+        ] {
+            ensure!(number > 0, "{what}: expected 1 or more, got 0");
+        }
+        ensure!(
+            training.warm_up <= training.epochs,
+            "training.warm_up: expected no more than the {} epochs, got {}",
+            training.epochs,
+            training.warm_up
+        );
+        for (what, number, least) in [
+            ("training.learning_rate", training.learning_rate, f64::MIN_POSITIVE),
+            ("training.weight_decay", training.weight_decay, 0.0),
+        ] {
+            ensure!(
+                number >= least && number.is_finite(),
+                "{what}: expected a number from {least} on, got {number}"
+            );
+        }
+        Ok(())
+    }
+
+    /// The settings of the trainer, with so many steps per epoch.
+    pub fn trainer(&self, per_epoch: u64) -> TrainerConfig {
+        TrainerConfig {
+            seed: self.training.seed,
+            schedule: WarmUpCosine {
+                peak: self.training.learning_rate,
+                warm_up: self.training.warm_up * per_epoch,
+                steps: self.training.epochs * per_epoch,
+            },
+            weight_decay: self.training.weight_decay,
+        }
+    }
+}

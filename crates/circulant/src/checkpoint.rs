@@ -1,0 +1,254 @@
+//! Checkpoints: one safetensors file with everything that a run needs to go on as if it had never stopped.
+//!
+//! | part | where |
+//! | --- | --- |
+//! | parameters | tensors under the names of the module's record |
+//! | optimiser state | the bytes of Burn's own record, as the U8 tensor `optimizer` |
+//! | step, seed and whatever else the run needs | metadata |
+//!
+//! The file is written beside its place, synced and renamed: at every moment the old checkpoint or the new one is there. A
+//! checksum over all tensors tells a damaged file from a whole one before any of it is used.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use burn::module::Module;
+use burn::optim::{ModuleOptimizer, OptimizerRecord};
+use burn::tensor::Bytes;
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView};
+
+use crate::record::{self, RecordError};
+
+const OPTIMIZER: &str = "optimizer";
+
+/// Why a checkpoint could not be written or used.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// Reading or writing failed.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file that is not a checkpoint, or not a whole one.
+    #[error("{}: not a complete checkpoint: {message}", path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// A checkpoint of another run.
+    #[error(
+        "{}: the checkpoint was made with {what} {found}, this run has {expected}; \
+         resume with the same model, data and settings, or start anew in another place",
+        path.display()
+    )]
+    OtherRun {
+        /// The checkpoint.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+        /// What this run has.
+        expected: String,
+        /// What the checkpoint has.
+        found: String,
+    },
+    /// Its parameters do not fit the module.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+fn file_error(path: &Path) -> impl Fn(std::io::Error) -> CheckpointError + '_ {
+    |source| CheckpointError::File {
+        path: path.into(),
+        source,
+    }
+}
+
+fn broken(path: &Path, message: impl ToString) -> CheckpointError {
+    CheckpointError::Broken {
+        path: path.into(),
+        message: message.to_string(),
+    }
+}
+
+/// How the name of a file begins that [`write_atomically`] has not finished. Only a process that was killed leaves one.
+pub const UNFINISHED: &str = ".unfinished-";
+
+/// Replaces the file at `path` in one step: whoever reads it, and whenever the process dies, there is the old
+/// content or the new one. What is no file, such as a pipe or `/dev/stdout`, is written to.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    // A rename would put a file in the place of a device.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return std::fs::OpenOptions::new()
+            .write(true)
+            .open(path)?
+            .write_all(bytes);
+    }
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(UNFINISHED);
+    // What others may read is for the umask to say, as with any new file.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(directory)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    // The rename itself lasts only once the directory is on disk. Not every system can sync one.
+    File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .ok();
+    Ok(())
+}
+
+/// Over names and bytes, in the order of the names.
+fn checksum<'a>(tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
+    let mut parts: Vec<_> = tensors.collect();
+    parts.sort();
+    let mut hash = crc32fast::Hasher::new();
+    for (name, bytes) in parts {
+        hash.update(name.as_bytes());
+        hash.update(bytes);
+    }
+    format!("{:08x}", hash.finalize())
+}
+
+/// A safetensors file with metadata, in the order of their keys: the crate writes them in the order of a hash table, which
+/// is another one in every process, so that equal runs would give different bytes.
+fn with_metadata(
+    file: &[u8],
+    metadata: &BTreeMap<String, String>,
+) -> Result<Vec<u8>, serde_json::Error> {
+    const LENGTH: usize = size_of::<u64>();
+    let length: [u8; LENGTH] = file[..LENGTH].try_into().expect("a file begins with one");
+    let (header, tensors) = file[LENGTH..].split_at(u64::from_le_bytes(length) as usize);
+    let mut header: BTreeMap<String, serde_json::Value> = serde_json::from_slice(header)?;
+    header.insert("__metadata__".to_owned(), serde_json::to_value(metadata)?);
+    let mut header = serde_json::to_vec(&header)?;
+    // Tensors begin at a multiple of eight bytes.
+    header.resize(header.len().next_multiple_of(LENGTH), b' ');
+    let length = (header.len() as u64).to_le_bytes();
+    Ok([&length, header.as_slice(), tensors].concat())
+}
+
+/// Writes the parameters of a module, the state of its optimiser and metadata. An existing file is replaced in one step.
+pub(crate) fn write<M: Module>(
+    path: &Path,
+    module: &M,
+    optimizer: &ModuleOptimizer,
+    mut metadata: BTreeMap<String, String>,
+) -> Result<(), CheckpointError> {
+    // Burn keeps the state in a hash table, whose order is another one in every process; a record that was read has
+    // the order of names.
+    let optimizer = optimizer
+        .into_bytes()
+        .and_then(OptimizerRecord::from_bytes)
+        .and_then(OptimizerRecord::into_bytes)
+        .map_err(|error| broken(path, error))?;
+    let parameters = record::to_bytes(module)?;
+    let parameters = SafeTensors::deserialize(&parameters).map_err(|error| broken(path, error))?;
+    let mut tensors: Vec<(String, TensorView<'_>)> = parameters.tensors();
+    let view = TensorView::new(Dtype::U8, vec![optimizer.len()], &optimizer)
+        .map_err(|error| broken(path, error))?;
+    tensors.push((OPTIMIZER.to_owned(), view));
+    let sum = checksum(
+        tensors
+            .iter()
+            .map(|(name, view)| (name.as_str(), view.data())),
+    );
+    metadata.insert("checksum".to_owned(), sum);
+    let bytes = safetensors::serialize(tensors, None).map_err(|error| broken(path, error))?;
+    let bytes = with_metadata(&bytes, &metadata).map_err(|error| broken(path, error))?;
+    write_atomically(path, &bytes).map_err(file_error(path))
+}
+
+/// A file that has been read, not yet believed.
+pub(crate) struct Checkpoint<'a> {
+    pub(crate) path: &'a Path,
+    bytes: Vec<u8>,
+    pub(crate) metadata: HashMap<String, String>,
+}
+
+impl<'a> Checkpoint<'a> {
+    pub(crate) fn read(path: &'a Path) -> Result<Self, CheckpointError> {
+        let bytes = std::fs::read(path).map_err(file_error(path))?;
+        let (_, header) =
+            SafeTensors::read_metadata(&bytes).map_err(|error| broken(path, error))?;
+        let metadata = header.metadata().clone().unwrap_or_default();
+        Ok(Self {
+            path,
+            bytes,
+            metadata,
+        })
+    }
+
+    pub(crate) fn broken(&self, message: impl ToString) -> CheckpointError {
+        broken(self.path, message)
+    }
+
+    pub(crate) fn entry(&self, key: &str) -> Result<&str, CheckpointError> {
+        let value = self.metadata.get(key).map(String::as_str);
+        value.ok_or_else(|| self.broken(format!("it has no entry {key:?}")))
+    }
+
+    pub(crate) fn number(&self, key: &str) -> Result<u64, CheckpointError> {
+        let number = self.entry(key)?.parse();
+        number.map_err(|error| self.broken(format!("{key}: {error}")))
+    }
+
+    /// Whether the entry `what` is as expected.
+    pub(crate) fn check(&self, what: &'static str, expected: String) -> Result<(), CheckpointError> {
+        let found = self.entry(what)?;
+        if found == expected {
+            return Ok(());
+        }
+        Err(CheckpointError::OtherRun {
+            path: self.path.into(),
+            what,
+            expected,
+            found: found.to_owned(),
+        })
+    }
+
+    /// The parameters go into the module, if nothing is damaged; the optimiser's state comes back.
+    pub(crate) fn load<M: Module>(&self, module: &mut M) -> Result<OptimizerRecord, CheckpointError> {
+        let (parameters, optimizer) = self.parts()?;
+        let state = OptimizerRecord::from_bytes(Bytes::from_bytes_vec(optimizer))
+            .map_err(|error| self.broken(error))?;
+        record::load_bytes(module, parameters, self.path)?;
+        Ok(state)
+    }
+
+    /// The parameters as a safetensors file of their own, and the optimiser's state, if nothing is damaged.
+    fn parts(&self) -> Result<(Vec<u8>, Vec<u8>), CheckpointError> {
+        let tensors = SafeTensors::deserialize(&self.bytes).map_err(|error| self.broken(error))?;
+        let views = tensors.tensors();
+        let parts = views
+            .iter()
+            .map(|(name, view)| (name.as_str(), view.data()));
+        if checksum(parts) != self.entry("checksum")? {
+            return Err(self.broken("its checksum is wrong, so the file is damaged"));
+        }
+        let (optimizer, parameters): (Vec<_>, Vec<_>) =
+            views.into_iter().partition(|(name, _)| name == OPTIMIZER);
+        let [(_, optimizer)] = &optimizer[..] else {
+            return Err(self.broken("it has no optimiser state"));
+        };
+        let parameters =
+            safetensors::serialize(parameters, None).map_err(|error| self.broken(error))?;
+        Ok((parameters, optimizer.data().to_vec()))
+    }
+}
