@@ -26,6 +26,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Certify(commands::certify::Certify),
+    Curvature(commands::curvature::CurvatureCommand),
     Data(commands::data::Data),
     Evaluate(commands::evaluate::Evaluate),
     Inspect(commands::inspect::Inspect),
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
     }
     let result = match cli.command {
         Command::Certify(command) => command.run(),
+        Command::Curvature(command) => command.run(),
         Command::Data(command) => command.run(),
         Command::Evaluate(command) => command.run(),
         Command::Inspect(command) => command.run(),

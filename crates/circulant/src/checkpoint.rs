@@ -210,7 +210,11 @@ impl<'a> Checkpoint<'a> {
     }
 
     /// Whether the entry `what` is as expected.
-    pub(crate) fn check(&self, what: &'static str, expected: String) -> Result<(), CheckpointError> {
+    pub(crate) fn check(
+        &self,
+        what: &'static str,
+        expected: String,
+    ) -> Result<(), CheckpointError> {
         let found = self.entry(what)?;
         if found == expected {
             return Ok(());
@@ -224,7 +228,10 @@ impl<'a> Checkpoint<'a> {
     }
 
     /// The parameters go into the module, if nothing is damaged; the optimiser's state comes back.
-    pub(crate) fn load<M: Module>(&self, module: &mut M) -> Result<OptimizerRecord, CheckpointError> {
+    pub(crate) fn load<M: Module>(
+        &self,
+        module: &mut M,
+    ) -> Result<OptimizerRecord, CheckpointError> {
         let (parameters, optimizer) = self.parts()?;
         let state = OptimizerRecord::from_bytes(Bytes::from_bytes_vec(optimizer))
             .map_err(|error| self.broken(error))?;

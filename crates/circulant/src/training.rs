@@ -47,7 +47,9 @@ impl Supervised<4> for VisionTransformer {
 #[derive(Debug, thiserror::Error)]
 pub enum TrainingError {
     /// Training produced NaN or infinity.
-    #[error("step {step}: {what} is not finite; lower the learning rate, or go back to the last checkpoint")]
+    #[error(
+        "step {step}: {what} is not finite; lower the learning rate, or go back to the last checkpoint"
+    )]
     Diverged {
         /// The step.
         step: u64,
@@ -156,11 +158,26 @@ impl<M: Module> Trainer<M> {
             }
         };
         let positive = |x: f64| x > 0.0 && x.is_finite();
-        setting("the peak learning rate", "positive and finite", schedule.peak, positive(schedule.peak))?;
+        setting(
+            "the peak learning rate",
+            "positive and finite",
+            schedule.peak,
+            positive(schedule.peak),
+        )?;
         let fits = weight_decay == 0.0 || positive(weight_decay);
-        setting("the weight decay", "zero or positive and finite", weight_decay, fits)?;
+        setting(
+            "the weight decay",
+            "zero or positive and finite",
+            weight_decay,
+            fits,
+        )?;
         let fits = schedule.warm_up <= schedule.steps;
-        setting("the warm-up", "no longer than the training", schedule.warm_up as f64, fits)?;
+        setting(
+            "the warm-up",
+            "no longer than the training",
+            schedule.warm_up as f64,
+            fits,
+        )?;
         let optimizer = FusedAdan {
             weight_decay: weight_decay as f32,
             ..FusedAdan::default()
@@ -175,7 +192,9 @@ impl<M: Module> Trainer<M> {
 
     /// The model as it is now.
     pub fn model(&self) -> &M {
-        self.model.as_ref().expect("there is always a model between steps")
+        self.model
+            .as_ref()
+            .expect("there is always a model between steps")
     }
 
     /// The number of steps done.
@@ -216,11 +235,16 @@ impl<M: Module> Trainer<M> {
         let value = to_host(loss.clone())[0];
         if !value.is_finite() {
             let parameter = find_not_finite(self.model(), None);
-            let what = parameter.map_or("the loss".to_owned(), |name| format!("the parameter {name}"));
+            let what = parameter.map_or("the loss".to_owned(), |name| {
+                format!("the parameter {name}")
+            });
             return Err(TrainingError::Diverged { step, what });
         }
         let gradients = loss.backward();
-        let model = self.model.take().expect("there is always a model between steps");
+        let model = self
+            .model
+            .take()
+            .expect("there is always a model between steps");
         let gradients = GradientsParams::from_grads(gradients, &model);
         let rate = self.config.schedule.at(step);
         self.model = Some(self.optimizer.step(rate, model, gradients));
@@ -252,7 +276,12 @@ impl<M: Module> Trainer<M> {
         metadata.insert("step".to_owned(), self.step.to_string());
         let notes = notes.iter();
         metadata.extend(notes.map(|(key, value)| (format!("{NOTE}{key}"), value.clone())));
-        Ok(checkpoint::write(path.as_ref(), self.model(), &self.optimizer, metadata)?)
+        Ok(checkpoint::write(
+            path.as_ref(),
+            self.model(),
+            &self.optimizer,
+            metadata,
+        )?)
     }
 
     /// Goes on from a checkpoint of the same settings, and gives its notes back. On any error `self` is as it was.
@@ -287,7 +316,10 @@ impl<M: Module> Trainer<M> {
         [
             ("format", FORMAT.to_owned()),
             ("seed", self.config.seed.to_string()),
-            ("learning rate", format!("{peak}, {warm_up} steps of warm-up")),
+            (
+                "learning rate",
+                format!("{peak}, {warm_up} steps of warm-up"),
+            ),
             ("steps", steps.to_string()),
             ("weight decay", self.config.weight_decay.to_string()),
         ]
@@ -298,7 +330,10 @@ impl<M: Module> Trainer<M> {
 const NOTE: &str = "note.";
 
 /// Puts the parameters of a checkpoint that [`Trainer::save`] wrote into a model, and gives the number of its steps.
-pub fn load_checkpoint<M: Module>(model: &mut M, path: impl AsRef<Path>) -> Result<u64, TrainingError> {
+pub fn load_checkpoint<M: Module>(
+    model: &mut M,
+    path: impl AsRef<Path>,
+) -> Result<u64, TrainingError> {
     let checkpoint = Checkpoint::read(path.as_ref())?;
     checkpoint.check("format", FORMAT.to_owned())?;
     let step = checkpoint.number("step")?;
@@ -308,10 +343,12 @@ pub fn load_checkpoint<M: Module>(model: &mut M, path: impl AsRef<Path>) -> Resu
 
 /// How many rows of logits have their largest number, the first of equals, at the label.
 pub fn count_correct(logits: &[f64], labels: &[usize]) -> usize {
-    let rows = logits.chunks_exact(logits.len() / labels.len().max(1));
+    let rows = logits.chunks_exact((logits.len() / labels.len().max(1)).max(1));
     let hit = |(row, &label): (&[f64], &usize)| {
         let before = row[..label].iter().all(|z| *z < row[label]);
         before && row[label + 1..].iter().all(|z| *z <= row[label])
     };
-    rows.zip(labels).filter(|pair| hit((pair.0, pair.1))).count()
+    rows.zip(labels)
+        .filter(|pair| hit((pair.0, pair.1)))
+        .count()
 }

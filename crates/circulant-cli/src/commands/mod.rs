@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 pub mod certify;
+pub mod curvature;
 pub mod data;
 pub mod evaluate;
 pub mod inspect;

@@ -11,7 +11,9 @@ use super::output::print;
 use super::reading::Reading;
 use crate::data::{Normalisation, Split};
 use crate::experiments::config::{Inference, ModelKind, RunConfig};
-use crate::experiments::evaluation::{ClassMetrics, Sampling, class_metrics, labels_of, probabilities};
+use crate::experiments::evaluation::{
+    ClassMetrics, Sampling, class_metrics, labels_of, probabilities,
+};
 use crate::experiments::folder::{DataFacts, RunFolder};
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::training::{Trained, train};

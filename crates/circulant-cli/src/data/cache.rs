@@ -67,6 +67,11 @@ impl Cache {
         self.root.join(known.name)
     }
 
+    /// Where pictures are kept that were decoded, under a key.
+    pub(crate) fn decoded(&self, key: &str) -> PathBuf {
+        self.root.join("decoded").join(format!("{key}.safetensors"))
+    }
+
     /// Whether all files have their sizes. Does not read them.
     pub fn seems_whole(&self, known: &Known) -> bool {
         let folder = self.folder(known);

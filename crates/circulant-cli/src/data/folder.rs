@@ -52,7 +52,7 @@ pub fn read(folder: &Path, options: &ReadOptions) -> Result<ImageSet, DataError>
         size: options.size,
         channels: None,
     };
-    let pictures = decode_all(&files, wanted)?;
+    let pictures = decode_all(&files, wanted, &|_| ())?;
     let [channels, height, width] = pictures.shape;
     let labels = Labels {
         values: Some(labels),

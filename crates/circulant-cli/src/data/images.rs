@@ -198,7 +198,9 @@ impl ImageSet {
         let rows = indices.iter().map(|&index| index * row..(index + 1) * row);
         let pixels = match &self.pixels {
             Pixels::U8(values) => Pixels::U8(rows.flat_map(|row| &values[row]).copied().collect()),
-            Pixels::F32(values) => Pixels::F32(rows.flat_map(|row| &values[row]).copied().collect()),
+            Pixels::F32(values) => {
+                Pixels::F32(rows.flat_map(|row| &values[row]).copied().collect())
+            }
         };
         let values = self.labels.values.as_ref();
         let labels = Labels {

@@ -1,6 +1,7 @@
 //! Decoding PNG and JPEG files to bytes, in parallel, `[channels, height, width]` each.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use image::{DynamicImage, ImageReader, imageops::FilterType};
 use rayon::prelude::*;
@@ -36,11 +37,13 @@ pub(crate) fn is_picture(name: &str) -> bool {
         && !name.starts_with('.')
 }
 
-/// Decodes files in order.
+/// Decodes files in order. `progress` hears how many are done, from any thread.
 pub(crate) fn decode_all<P: AsRef<Path> + Sync>(
     paths: &[P],
     wanted: Wanted,
+    progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Pictures, DataError> {
+    let done = AtomicUsize::new(0);
     let Some(first) = paths.first() else {
         return Ok(Pictures {
             pixels: Vec::new(),
@@ -75,6 +78,7 @@ pub(crate) fn decode_all<P: AsRef<Path> + Sync>(
             } else {
                 pixels.copy_from_slice(&picture.into_luma8());
             }
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
             Ok(())
         })?;
     Ok(Pictures {

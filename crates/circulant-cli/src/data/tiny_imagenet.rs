@@ -3,16 +3,26 @@
 //! alphabetical order; `words.txt`, if there, gives the names people use. Grey pictures become colour.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use std::{fs, io};
 
+use safetensors::SafeTensorError;
+use safetensors::tensor::{Dtype, TensorView};
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+
+use super::cache::Cache;
 use super::error::DataError;
+use super::fingerprint::Fingerprint;
 use super::folder::{pictures, subfolders};
 use super::idx::name;
 use super::images::{ImageSet, Pixels};
 use super::labels::Labels;
-use super::options::Split;
+use super::options::{ReadOptions, Split};
 use super::picture::{Wanted, decode_all};
+use super::read::DataSet;
+use super::tensors;
 
 const ANNOTATIONS: &str = "val_annotations.txt";
 
@@ -25,37 +35,125 @@ pub fn is_folder(folder: &Path) -> bool {
 
 /// Reads the part `split`; the test part is `val`, as the labels of `test` are not public.
 pub fn read_folder(folder: &Path, split: Split) -> Result<ImageSet, DataError> {
-    let classes: Vec<String> = subfolders(&folder.join("train"))?
-        .iter()
-        .map(|class| name(class))
-        .collect();
-    let part = folder.join(match split {
-        Split::Train => "train",
-        Split::Test => "val",
-    });
-    let place = part.display().to_string();
-    let (files, labels) = match split {
-        Split::Train => train(&part, &classes)?,
-        Split::Test => validation(&part, &classes)?,
-    };
-    if files.is_empty() {
-        return Err(DataError::Empty {
-            place,
-            expected: "JPEG pictures".to_owned(),
-        });
+    Part::list(folder, split)?.decode(&|_, _| ())
+}
+
+/// [`read_folder`], decoded once: the pixels are kept in a cache under a name made of the pictures' names, sizes and times.
+/// A cache that cannot be written is no error. `progress` hears how many of all are decoded, from any thread.
+pub fn read_cached(
+    folder: &Path,
+    split: Split,
+    cache: &Cache,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<ImageSet, DataError> {
+    let part = Part::list(folder, split)?;
+    let path = cache.decoded(&part.key()?);
+    if let Ok(DataSet::Images(set)) = tensors::read(&path, &ReadOptions::default()) {
+        return ImageSet::new(
+            set.pixels().clone(),
+            set.shape(),
+            set.labels().clone(),
+            part.place,
+        );
     }
-    let wanted = Wanted {
-        channels: Some(3),
-        size: None,
+    let set = part.decode(progress)?;
+    // Decoding again is slow, not wrong.
+    let _ = store(&set, &path);
+    Ok(set)
+}
+
+/// One part of the set, before anything is decoded.
+struct Part {
+    place: String,
+    files: Vec<PathBuf>,
+    labels: Labels,
+}
+
+impl Part {
+    fn list(folder: &Path, split: Split) -> Result<Self, DataError> {
+        let classes: Vec<String> = subfolders(&folder.join("train"))?
+            .iter()
+            .map(|class| name(class))
+            .collect();
+        let part = folder.join(match split {
+            Split::Train => "train",
+            Split::Test => "val",
+        });
+        let place = part.display().to_string();
+        let (files, labels) = match split {
+            Split::Train => train(&part, &classes)?,
+            Split::Test => validation(&part, &classes)?,
+        };
+        if files.is_empty() {
+            return Err(DataError::Empty {
+                place,
+                expected: "JPEG pictures".to_owned(),
+            });
+        }
+        let labels = Labels {
+            values: Some(labels),
+            names: words(folder, classes)?,
+        };
+        Ok(Self {
+            place,
+            files,
+            labels,
+        })
+    }
+
+    fn decode(self, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<ImageSet, DataError> {
+        let wanted = Wanted {
+            channels: Some(3),
+            size: None,
+        };
+        let count = self.files.len();
+        let pictures = decode_all(&self.files, wanted, &|done| progress(done, count))?;
+        let [channels, height, width] = pictures.shape;
+        let shape = [count, channels, height, width];
+        ImageSet::new(Pixels::U8(pictures.pixels), shape, self.labels, self.place)
+    }
+
+    /// Changes when a picture, a label or a name does.
+    fn key(&self) -> Result<String, DataError> {
+        let mut hash = Sha256::new();
+        for (file, label) in self.files.iter().zip(self.labels.values.iter().flatten()) {
+            let metadata = fs::metadata(file).map_err(DataError::io("read", file))?;
+            let time = metadata.modified().ok();
+            let time = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+            let time = time.map_or(0, |time| time.as_nanos());
+            let line = format!("{}\n{} {time} {label}\n", file.display(), metadata.len());
+            hash.update(line);
+        }
+        hash.update(self.labels.names.join("\n"));
+        Ok(Fingerprint::from_hash(hash).to_string())
+    }
+}
+
+/// Writes pixels and labels as safetensors, beside the place and then in it.
+fn store(set: &ImageSet, path: &Path) -> io::Result<()> {
+    let (Pixels::U8(pixels), Some(labels)) = (set.pixels(), &set.labels().values) else {
+        return Ok(());
     };
-    let pictures = decode_all(&files, wanted)?;
-    let [channels, height, width] = pictures.shape;
-    let labels = Labels {
-        values: Some(labels),
-        names: words(folder, classes)?,
-    };
-    let shape = [files.len(), channels, height, width];
-    ImageSet::new(Pixels::U8(pictures.pixels), shape, labels, place)
+    let names = &set.labels().names;
+    if names.iter().any(|name| name.contains(',')) {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let bytes: Vec<u8> = labels
+        .iter()
+        .flat_map(|label| label.to_le_bytes())
+        .collect();
+    let invalid = |error: SafeTensorError| io::Error::other(error.to_string());
+    let images = TensorView::new(Dtype::U8, set.shape().to_vec(), pixels).map_err(invalid)?;
+    let labels = TensorView::new(Dtype::I64, vec![labels.len()], &bytes).map_err(invalid)?;
+    let metadata = HashMap::from([("classes".to_owned(), names.join(","))]);
+    let file = NamedTempFile::new_in(folder)?;
+    let tensors = [("images", images), ("labels", labels)];
+    safetensors::serialize_to_file(tensors, Some(metadata), file.path()).map_err(invalid)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }
 
 type Listing = (Vec<PathBuf>, Vec<i64>);
@@ -175,6 +273,46 @@ mod tests {
         );
         let test = read_folder(folder.path(), Split::Test).unwrap();
         assert_eq!(test.labels().values, Some(vec![1, 0]));
+    }
+
+    #[test]
+    fn pictures_are_decoded_once() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let (folder, place) = (layout(), TempDir::new().unwrap());
+        let cache = Cache::at(place.path());
+        let read = || {
+            let decoded = AtomicUsize::new(0);
+            let count = |_, all| {
+                assert_eq!(all, 4);
+                decoded.fetch_add(1, Ordering::Relaxed);
+            };
+            let set = read_cached(folder.path(), Split::Train, &cache, &count).unwrap();
+            (set, decoded.into_inner())
+        };
+        let fresh = read_folder(folder.path(), Split::Train).unwrap();
+        assert_eq!(read(), (fresh.clone(), 4));
+        assert_eq!(read(), (fresh, 0));
+
+        // Another picture in its place is noticed.
+        let picture = folder.path().join("train/n01/images/n01_0.JPEG");
+        RgbImage::from_pixel(8, 8, Rgb([1, 2, 3]))
+            .save(picture)
+            .unwrap();
+        let (changed, decoded) = read();
+        assert_eq!(
+            (changed, decoded),
+            (read_folder(folder.path(), Split::Train).unwrap(), 4)
+        );
+
+        // So is a damaged cache, and one that cannot be written does no harm.
+        for entry in fs::read_dir(place.path().join("decoded")).unwrap() {
+            fs::write(entry.unwrap().path(), "damaged").unwrap();
+        }
+        assert_eq!(read().1, 4);
+        assert_eq!(read().1, 0);
+        let nowhere = Cache::at("/dev/null/cache");
+        let set = read_cached(folder.path(), Split::Test, &nowhere, &|_, _| ()).unwrap();
+        assert_eq!(set, read_folder(folder.path(), Split::Test).unwrap());
     }
 
     #[test]

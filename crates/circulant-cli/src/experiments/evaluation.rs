@@ -83,7 +83,10 @@ impl Sampling {
 
 /// The class probabilities of predictions.
 pub fn probabilities(predictions: &Predictions) -> anyhow::Result<Probabilities<'_, f32>> {
-    Ok(Probabilities::new(&predictions.probabilities, predictions.classes)?)
+    Ok(Probabilities::new(
+        &predictions.probabilities,
+        predictions.classes,
+    )?)
 }
 
 /// The metrics of labelled data, and the reliability diagram behind them.

@@ -12,6 +12,7 @@
 //! | `loaded.rs` | a trained run, used on other data |
 //! | `pictures.rs` | spectra, filters and singular values of a network beside its prior |
 //! | `progress.rs`, `interrupt.rs` | bars or lines; Ctrl-C |
+//! | `values.rs` | a number of several seeds |
 //! | `facts.rs` | versions, commit, machine |
 //! | `mnist/` | the paper's first experiment and its report |
 //! | `vit/` | the third one: vision transformers, dense and spectral |
@@ -31,6 +32,7 @@ pub mod pictures;
 pub mod progress;
 pub mod source;
 pub mod training;
+pub mod values;
 pub mod vit;
 
 pub use source::Held;

@@ -48,6 +48,17 @@ impl Progress {
         }
     }
 
+    /// The same for work whose size was not known before.
+    pub fn of(&mut self, total: u64) -> &mut Self {
+        if self.total != total {
+            self.total = total;
+            if let Some(bar) = &self.bar {
+                bar.set_length(total);
+            }
+        }
+        self
+    }
+
     /// So many parts are done; `note` says more, such as the loss.
     pub fn at(&mut self, done: u64, note: impl FnOnce() -> String) {
         match &self.bar {

@@ -1,15 +1,18 @@
 //! Images by the name of a data set or from a path, as runs need them.
 
 use std::path::Path;
+use std::sync::Mutex;
 
 use anyhow::{Context, ensure};
 use burn::tensor::{Tensor, TensorData};
 use circulant::bayes::{BatchOrder, LabelledData};
 
 use super::config::DataConfig;
+use super::progress::Progress;
 use crate::data::known::{DRAWN, names};
 use crate::data::{
     Cache, DataSet, ImageSet, Labels, Normalisation, ReadOptions, Split, load_known, read,
+    tiny_imagenet,
 };
 
 /// Reads images: `place` is a name of `data list` or a path. Rows of numbers become images of the given shape, or of
@@ -51,6 +54,24 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
         "{place} is neither a data set by name ({}) nor a path that exists; check it for misspellings",
         names().collect::<Vec<_>>().join(", ")
     );
+    if let (true, None, Ok(cache)) = (
+        tiny_imagenet::is_folder(path),
+        options.size,
+        Cache::from_environment(),
+    ) {
+        let bar = Mutex::new(Progress::quiet("decoding pictures", 0));
+        let progress = |done: usize, all: usize| {
+            // Whoever comes while another thread draws need not.
+            if let Ok(mut bar) = bar.try_lock() {
+                bar.of(all as u64).at(done as u64, String::new);
+            }
+        };
+        let set = tiny_imagenet::read_cached(path, split, &cache, &progress)?;
+        if let Ok(bar) = bar.lock() {
+            bar.clear();
+        }
+        return Ok(set);
+    }
     let set = read(path, &reading)?;
     Ok(match set {
         DataSet::Images(set) => set,

@@ -11,3 +11,4 @@ mod refusals;
 mod reproduce;
 mod support;
 mod usage;
+mod vit;

@@ -173,12 +173,26 @@ impl<'a, M: Module> Curvature<'a, M> {
         operator: Operator,
         config: &EigenvalueConfig,
     ) -> Result<Eigenvalue, CurvatureError> {
+        self.dominant_eigenvalue_with_progress(operator, config, |_| {})
+    }
+
+    /// The same; `progress` hears the number of products after each of them.
+    pub fn dominant_eigenvalue_with_progress(
+        &self,
+        operator: Operator,
+        config: &EigenvalueConfig,
+        mut progress: impl FnMut(usize),
+    ) -> Result<Eigenvalue, CurvatureError> {
+        let mut products = 0;
         let extreme = match operator {
             Operator::Hessian => Extreme::Magnitude,
             Operator::GaussNewton => Extreme::Largest,
         };
         eigen::dominant(self.dimension(), extreme, config, |v| {
-            self.product(operator, v)
+            let product = self.product(operator, v)?;
+            products += 1;
+            progress(products);
+            Ok(product)
         })
     }
 

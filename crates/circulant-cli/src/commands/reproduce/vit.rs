@@ -7,12 +7,15 @@ use anyhow::ensure;
 use clap::Args;
 
 use super::super::data::display::Display;
+use super::super::output::print;
 use crate::data::fetch::FetchOptions;
 use crate::data::{Cache, Normalisation};
+use crate::experiments::folder::pretty;
 use crate::experiments::interrupt::Interrupt;
-use crate::experiments::vit::Plan;
+use crate::experiments::vit::curvature::Settings;
 use crate::experiments::vit::sets::{Request, Sets};
 use crate::experiments::vit::settings::{Kind, VitConfig, VitData, VitModel, VitTraining};
+use crate::experiments::vit::{Plan, plain};
 
 /// Vision transformers with dense and with spectral projections, trained alike on CIFAR-10 or Tiny ImageNet.
 ///
@@ -34,7 +37,12 @@ pub(super) struct Vit {
     #[arg(long, value_name = "FOLDER", default_value = "runs/vit")]
     out: PathBuf,
     /// Models, separated by commas.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "dense,spectral")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "dense,spectral"
+    )]
     models: Vec<Kind>,
     /// Seeds, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "0")]
@@ -79,6 +87,9 @@ pub(super) struct Vit {
     /// Take only the first N images of every part, for a quick look.
     #[arg(long, value_name = "N")]
     first: Option<usize>,
+    /// Do not measure the curvature, which takes some minutes per model.
+    #[arg(long)]
+    no_curvature: bool,
     /// A folder that may have the files of the data sets.
     #[arg(long, env = "CIRCULANT_DATA", value_name = "FOLDER")]
     from: Option<PathBuf>,
@@ -114,18 +125,33 @@ impl Vit {
         let sets = Sets::load(&request, &options, &Display::new())?;
         let configs = self.configs(&sets)?;
         let plan = Plan {
-            sets,
             configs,
             budget: self.budget,
+            curvature: (!self.no_curvature).then(|| Settings {
+                // A quick look may hold fewer out.
+                images: Settings::default().images.min(sets.images.validation.len()),
+                ..Settings::default()
+            }),
+            sets,
             out: self.out.clone(),
         };
-        plan.train(&interrupt)?;
+        let experiment = plan.run(&interrupt)?;
+        eprintln!("writing the report");
+        let results = experiment.write()?;
+        if self.json {
+            print(&pretty(&results)?)?;
+        } else {
+            print(&plain(&results, experiment.plan.sets.paper))?;
+        }
+        eprintln!("look at {}", self.out.join("report.html").display());
         Ok(())
     }
 
     fn configs(&self, sets: &Sets) -> anyhow::Result<Vec<VitConfig>> {
         let training = &sets.images.training;
-        let patch = self.patch.unwrap_or_else(|| default_patch(training.shape()[2]));
+        let patch = self
+            .patch
+            .unwrap_or_else(|| default_patch(training.shape()[2]));
         let data = VitData {
             train: self.data.clone(),
             first: self.first,
@@ -151,7 +177,11 @@ impl Vit {
                     },
                 };
                 config.check()?;
-                ensure!(!configs.contains(&config), "--models or --seeds: {} with seed {seed} is there twice", kind.name());
+                ensure!(
+                    !configs.contains(&config),
+                    "--models or --seeds: {} with seed {seed} is there twice",
+                    kind.name()
+                );
                 configs.push(config);
             }
         }

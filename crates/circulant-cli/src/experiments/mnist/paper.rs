@@ -1,6 +1,7 @@
 //! What the paper reports for MNIST against Fashion-MNIST, means of three seeds.
 
 use super::super::config::ModelKind;
+use super::super::values::Values;
 use super::results::ModelResult;
 use crate::report::{Better, Metric};
 
@@ -35,7 +36,7 @@ pub fn metrics() -> Vec<Metric> {
 }
 
 /// Our numbers in the same order.
-pub fn ours(result: &ModelResult) -> [&super::results::Values; 6] {
+pub fn ours(result: &ModelResult) -> [&Values; 6] {
     [
         &result.accuracy,
         &result.brier,

@@ -4,35 +4,7 @@ use serde::Serialize;
 
 use super::super::config::RunConfig;
 use super::super::evaluation::{ClassMetrics, OodMetrics};
-
-/// One number per seed, with their mean and standard deviation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Values {
-    /// The mean.
-    pub mean: f64,
-    /// The sample standard deviation; 0 for one seed.
-    pub std: f64,
-    /// In the order of the seeds.
-    pub values: Vec<f64>,
-}
-
-impl Values {
-    /// Of one number per seed.
-    pub fn new(values: Vec<f64>) -> Self {
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        Self {
-            mean,
-            std: if values.len() > 1 {
-                (squares / (count - 1.0)).sqrt()
-            } else {
-                0.0
-            },
-            values,
-        }
-    }
-}
+use super::super::values::Values;
 
 /// What one run gave.
 #[derive(Debug, Clone, Copy)]
@@ -117,17 +89,4 @@ pub struct Results {
     pub settings: RunConfig,
     /// Everything together, in seconds.
     pub wall_seconds: f64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spreads_are_sample_deviations() {
-        let values = Values::new(vec![1.0, 2.0, 6.0]);
-        assert_eq!(values.mean, 3.0);
-        assert!((values.std - 7_f64.sqrt()).abs() < 1e-15);
-        assert_eq!(Values::new(vec![5.0]).std, 0.0);
-    }
 }

@@ -34,8 +34,11 @@ impl Augmentation {
                     for column in 0..width {
                         let from = if mirror { width - 1 - column } else { column };
                         let to = (row as isize + down, column as isize + right);
-                        if (0..height as isize).contains(&to.0) && (0..width as isize).contains(&to.1) {
-                            moved[to.0 as usize * width + to.1 as usize] = channel[row * width + from];
+                        if (0..height as isize).contains(&to.0)
+                            && (0..width as isize).contains(&to.1)
+                        {
+                            moved[to.0 as usize * width + to.1 as usize] =
+                                channel[row * width + from];
                         }
                     }
                 }
@@ -61,7 +64,10 @@ mod tests {
 
     #[test]
     fn mirrors_about_half_of_the_images_whole() {
-        let augmentation = Augmentation { flip: true, crop: 0 };
+        let augmentation = Augmentation {
+            flip: true,
+            crop: 0,
+        };
         let before = images(400);
         let mut after = before.clone();
         augmentation.apply(&mut after, SHAPE, key(0));
@@ -80,7 +86,10 @@ mod tests {
 
     #[test]
     fn moves_all_channels_alike_and_fills_with_zeros() {
-        let augmentation = Augmentation { flip: false, crop: 1 };
+        let augmentation = Augmentation {
+            flip: false,
+            crop: 1,
+        };
         let before = images(100);
         let mut after = before.clone();
         augmentation.apply(&mut after, SHAPE, key(0));
@@ -91,12 +100,18 @@ mod tests {
                     .map(|i: isize| {
                         let (channel, row, column) = (i / 12, i / 4 % 3 - down, i % 4 - right);
                         let inside = (0..3).contains(&row) && (0..4).contains(&column);
-                        if inside { before[(channel * 12 + row * 4 + column) as usize] } else { 0.0 }
+                        if inside {
+                            before[(channel * 12 + row * 4 + column) as usize]
+                        } else {
+                            0.0
+                        }
                     })
                     .collect()
             };
             let shifts = (-1..=1).flat_map(|down| (-1..=1).map(move |right| (down, right)));
-            let found = shifts.into_iter().find(|&(down, right)| moved(down, right) == after);
+            let found = shifts
+                .into_iter()
+                .find(|&(down, right)| moved(down, right) == after);
             seen.insert(found.expect("one of the nine"));
         }
         assert_eq!(seen.len(), 9);
@@ -104,7 +119,10 @@ mod tests {
 
     #[test]
     fn the_key_decides() {
-        let augmentation = Augmentation { flip: true, crop: 2 };
+        let augmentation = Augmentation {
+            flip: true,
+            crop: 2,
+        };
         let run = |stream| {
             let mut values = images(20);
             augmentation.apply(&mut values, SHAPE, key(stream));
@@ -113,7 +131,11 @@ mod tests {
         assert_eq!(run(0), run(0));
         assert_ne!(run(0), run(1));
         let mut same = images(3);
-        Augmentation { flip: false, crop: 0 }.apply(&mut same, SHAPE, key(0));
+        Augmentation {
+            flip: false,
+            crop: 0,
+        }
+        .apply(&mut same, SHAPE, key(0));
         assert_eq!(same, images(3));
     }
 }

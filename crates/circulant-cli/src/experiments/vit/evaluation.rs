@@ -43,5 +43,8 @@ pub fn classify(
     labels: &[usize],
 ) -> anyhow::Result<(ClassMetrics, ReliabilityDiagram)> {
     let probabilities = logits.softmax();
-    class_metrics(&Probabilities::new(&probabilities, logits.classes())?, labels)
+    class_metrics(
+        &Probabilities::new(&probabilities, logits.classes())?,
+        labels,
+    )
 }

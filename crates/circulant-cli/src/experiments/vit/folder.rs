@@ -114,10 +114,18 @@ impl VitFolder {
         );
         let config = VitConfig::read(&path.join(CONFIG))?;
         let place = path.join(FACTS);
-        let text = std::fs::read_to_string(&place)
-            .with_context(|| format!("cannot read {}; put it back, or train again", place.display()))?;
-        let facts = serde_json::from_str(&text)
-            .with_context(|| format!("{} is damaged; put a whole copy back, or train again", place.display()))?;
+        let text = std::fs::read_to_string(&place).with_context(|| {
+            format!(
+                "cannot read {}; put it back, or train again",
+                place.display()
+            )
+        })?;
+        let facts = serde_json::from_str(&text).with_context(|| {
+            format!(
+                "{} is damaged; put a whole copy back, or train again",
+                place.display()
+            )
+        })?;
         Ok(Self {
             path: path.to_owned(),
             config,
@@ -158,7 +166,10 @@ impl VitFolder {
             checkpoint.display(),
             self.path.join(FACTS).display()
         );
-        let mut model = self.config.model.init(&self.facts.data, self.config.training.seed)?;
+        let mut model = self
+            .config
+            .model
+            .init(&self.facts.data, self.config.training.seed)?;
         let steps = load_checkpoint(&mut model, checkpoint).with_context(|| {
             format!(
                 "{} cannot be used; put a whole copy back, or train again",

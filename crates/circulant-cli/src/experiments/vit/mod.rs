@@ -1,23 +1,36 @@
 //! The paper's third experiment: vision transformers with dense and with spectral projections, trained alike.
 
 mod augment;
+pub mod curvature;
 mod evaluation;
 pub mod folder;
+pub mod paper;
+mod report;
+pub mod results;
 pub mod sets;
 pub mod settings;
+mod table;
 pub mod training;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
+use circulant::metrics::{Logits, ReliabilityDiagram};
 
-use self::folder::VitFolder;
+use self::curvature::{Measured, Settings, measure_best};
+use self::evaluation::{classify, logits};
+use self::folder::{EpochLine, VitFolder, best_epoch};
+use self::results::{ModelResult, Results, RunResult};
 use self::sets::Sets;
 use self::settings::VitConfig;
 use self::training::Run;
-use super::folder::DataFacts;
+use super::evaluation::{ClassMetrics, labels_of};
+use super::folder::{DataFacts, pretty, write};
 use super::interrupt::Interrupt;
+
+pub use report::document;
+pub use table::plain;
 
 /// What is asked for.
 pub struct Plan {
@@ -28,6 +41,8 @@ pub struct Plan {
     /// The training time of all runs together, in this process and earlier ones, after which no new round of epochs
     /// begins.
     pub budget: Option<Duration>,
+    /// How the curvature is measured, if it is.
+    pub curvature: Option<Settings>,
     /// The folder for everything.
     pub out: PathBuf,
 }
@@ -41,15 +56,137 @@ pub enum End {
     Budget,
 }
 
+/// A run after training.
+pub struct Outcome {
+    /// Settings and facts.
+    pub folder: VitFolder,
+    /// All epochs.
+    pub epochs: Vec<EpochLine>,
+    /// On the test set, at the best epoch.
+    pub test: ClassMetrics,
+    /// The same as a diagram.
+    pub diagram: ReliabilityDiagram,
+    /// At the best epoch.
+    pub curvature: Option<Measured>,
+}
+
+impl Outcome {
+    /// Model and seed.
+    pub fn name(&self) -> String {
+        let config = &self.folder.config;
+        format!(
+            "{}, seed {}",
+            config.model.projection.name(),
+            config.training.seed
+        )
+    }
+
+    fn result(&self) -> anyhow::Result<RunResult> {
+        let best = best_epoch(&self.epochs).context("no epoch is whole")?;
+        let last = self.epochs.last().context("no epoch is whole")?;
+        Ok(RunResult {
+            seed: self.folder.config.training.seed,
+            best_epoch: best.epoch,
+            epochs: last.epoch,
+            images: last.images,
+            seconds: last.seconds,
+            test: self.test,
+            validation: *best,
+            curvature: self.curvature.clone(),
+        })
+    }
+}
+
+/// Everything that was run.
+pub struct Experiment {
+    /// What was asked for.
+    pub plan: Plan,
+    /// In the order of the plan.
+    pub outcomes: Vec<Outcome>,
+    /// Why training ended.
+    pub end: End,
+    /// Since when.
+    pub start: Instant,
+}
+
 impl Plan {
+    /// All seeds, once.
+    pub fn seeds(&self) -> Vec<u64> {
+        let mut seeds: Vec<u64> = self
+            .configs
+            .iter()
+            .map(|config| config.training.seed)
+            .collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        seeds
+    }
+
+    /// Trains, tests and measures everything that is not there yet.
+    pub fn run(self, interrupt: &Interrupt) -> anyhow::Result<Experiment> {
+        let start = Instant::now();
+        let (folders, end) = self.train(interrupt)?;
+        let mut outcomes = Vec::new();
+        for folder in folders {
+            outcomes.push(self.outcome(folder)?);
+        }
+        Ok(Experiment {
+            plan: self,
+            outcomes,
+            end,
+            start,
+        })
+    }
+
+    fn outcome(&self, folder: VitFolder) -> anyhow::Result<Outcome> {
+        let config = &folder.config;
+        let name = config.model.projection.name();
+        let (model, _) = folder.model(&folder.best())?;
+        let title = format!("{name}, test set");
+        let values = logits(&model, &self.sets.test, &config.data.normalisation, &title)?;
+        let classes = folder.facts.data.classes;
+        let (test, diagram) = classify(
+            &Logits::new(&values, classes)?,
+            &labels_of(&self.sets.test)?,
+        )?;
+        // One seed is enough for a look at the curvature, which takes as long as an epoch.
+        let first = self
+            .configs
+            .iter()
+            .find(|other| other.model == config.model);
+        let curvature = match &self.curvature {
+            Some(settings) if first == Some(config) => Some(measure_best(
+                &folder,
+                &self.sets.images.validation,
+                settings,
+                name,
+            )?),
+            _ => None,
+        };
+        Ok(Outcome {
+            epochs: folder.epochs()?,
+            folder,
+            test,
+            diagram,
+            curvature,
+        })
+    }
+
     /// Trains all runs, one epoch of each by turns, so that at every moment they have seen the same number of images.
     pub fn train(&self, interrupt: &Interrupt) -> anyhow::Result<(Vec<VitFolder>, End)> {
-        ensure!(!self.configs.is_empty(), "expected at least one model and one seed");
+        ensure!(
+            !self.configs.is_empty(),
+            "expected at least one model and one seed"
+        );
         let facts = DataFacts::of(&self.sets.images.training);
         let mut runs = Vec::new();
         for config in &self.configs {
             let name = config.model.projection.name();
-            let path = self.out.join("runs").join(name).join(format!("seed-{}", config.training.seed));
+            let path = self
+                .out
+                .join("runs")
+                .join(name)
+                .join(format!("seed-{}", config.training.seed));
             let folder = VitFolder::at(&path, config.clone(), facts.clone())?;
             runs.push(Run::open(folder, &self.sets.images)?);
         }
@@ -71,7 +208,11 @@ impl Plan {
                     continue;
                 }
                 let config = &run.folder().config;
-                let title = format!("{}, seed {}", config.model.projection.name(), config.training.seed);
+                let title = format!(
+                    "{}, seed {}",
+                    config.model.projection.name(),
+                    config.training.seed
+                );
                 if !run.epoch(interrupt, &title)? || interrupt.is_asked() {
                     bail!(
                         "stopped in {title}; the same command goes on from there (--out {})",
@@ -100,5 +241,89 @@ impl Plan {
             })
             .sum();
         spent + last <= budget.as_secs_f64()
+    }
+}
+
+impl Experiment {
+    /// The numbers.
+    pub fn results(&self) -> anyhow::Result<Results> {
+        let mut models: Vec<ModelResult> = Vec::new();
+        let mut kinds: Vec<_> = self
+            .outcomes
+            .iter()
+            .map(|o| o.folder.config.model.projection)
+            .collect();
+        kinds.dedup();
+        for kind in kinds {
+            let own = self
+                .outcomes
+                .iter()
+                .filter(|o| o.folder.config.model.projection == kind);
+            let own: Vec<&Outcome> = own.collect();
+            let facts = &own[0].folder.facts;
+            let runs: anyhow::Result<Vec<RunResult>> =
+                own.iter().map(|outcome| outcome.result()).collect();
+            models.push(ModelResult::new(
+                kind,
+                [facts.parameters, facts.paper_count],
+                runs?,
+            ));
+        }
+        let sets = &self.plan.sets;
+        Ok(Results {
+            data: sets.place.clone(),
+            images: [
+                sets.images.training.len(),
+                sets.images.validation.len(),
+                sets.test.len(),
+            ],
+            stopped_by: match self.end {
+                End::Finished => "schedule",
+                End::Budget => "budget",
+            },
+            stopped: self.stopped(),
+            models,
+            settings: self.plan.configs[0].clone(),
+        })
+    }
+
+    fn stopped(&self) -> String {
+        let epochs = self
+            .outcomes
+            .iter()
+            .map(|outcome| outcome.epochs.len())
+            .min()
+            .unwrap_or(0);
+        let images = self
+            .outcomes
+            .iter()
+            .flat_map(|outcome| outcome.epochs.last());
+        let images = images.map(|line| line.images).min().unwrap_or(0);
+        let schedule = self.plan.configs[0].training.epochs;
+        match (self.end, self.plan.budget) {
+            (End::Budget, Some(budget)) => format!(
+                "The budget of {} ended training after {epochs} of the {schedule} epochs of the schedule; all models saw the same \
+                 {images} images.",
+                humantime::format_duration(budget)
+            ),
+            _ => format!(
+                "All models came to the end of the schedule of {schedule} epochs, or ran out of patience."
+            ),
+        }
+    }
+
+    /// Writes `report.html`, its figures as files, and `results.json`, which is there only when everything else is.
+    pub fn write(&self) -> anyhow::Result<Results> {
+        let (out, results) = (&self.plan.out, self.results()?);
+        let document = document(self, &results);
+        document.write(&out.join("report.html"))?;
+        let figures = out.join("figures");
+        std::fs::create_dir_all(&figures)
+            .with_context(|| format!("cannot make the folder {}", figures.display()))?;
+        for (name, drawing) in document.drawings() {
+            write(&figures.join(format!("{name}.svg")), drawing.standalone())?;
+        }
+        write(&out.join("results.json"), pretty(&results)?)?;
+        Ok(results)
     }
 }

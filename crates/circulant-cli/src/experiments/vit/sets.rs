@@ -71,7 +71,8 @@ impl Sets {
             size: request.size,
             ..DataConfig::default()
         };
-        let [train, test] = [Split::Train, Split::Test].map(|split| source::images(&place, split, &config));
+        let [train, test] =
+            [Split::Train, Split::Test].map(|split| source::images(&place, split, &config));
         let (train, test) = (train?, test?);
         ensure!(
             train.shape()[1..] == test.shape()[1..],
@@ -106,11 +107,23 @@ impl Sets {
 }
 
 fn tiny_imagenet_folder(options: &FetchOptions) -> anyhow::Result<PathBuf> {
-    let roots = options.from.iter().cloned().chain([options.cache.root().to_owned()]);
+    let roots = options
+        .from
+        .iter()
+        .cloned()
+        .chain([options.cache.root().to_owned()]);
     let candidates: Vec<PathBuf> = roots
-        .flat_map(|root| [root.join(TINY_IMAGENET_FOLDER), root.join(TINY_IMAGENET), root])
+        .flat_map(|root| {
+            [
+                root.join(TINY_IMAGENET_FOLDER),
+                root.join(TINY_IMAGENET),
+                root,
+            ]
+        })
         .collect();
-    let found = candidates.iter().find(|folder| tiny_imagenet::is_folder(folder));
+    let found = candidates
+        .iter()
+        .find(|folder| tiny_imagenet::is_folder(folder));
     found.cloned().with_context(|| {
         let places: Vec<String> = candidates.iter().map(|place| place.display().to_string()).collect();
         format!(

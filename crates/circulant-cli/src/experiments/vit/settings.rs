@@ -201,7 +201,11 @@ impl VitConfig {
             training.warm_up
         );
         for (what, number, least) in [
-            ("training.learning_rate", training.learning_rate, f64::MIN_POSITIVE),
+            (
+                "training.learning_rate",
+                training.learning_rate,
+                f64::MIN_POSITIVE,
+            ),
             ("training.weight_decay", training.weight_decay, 0.0),
         ] {
             ensure!(

@@ -12,12 +12,14 @@ use circulant::models::VisionTransformer;
 use circulant::training::{Trainer, TrainingError};
 
 use super::super::evaluation::labels_of;
+use super::super::folder::write;
 use super::super::interrupt::Interrupt;
 use super::super::lines::Log;
 use super::super::progress::Progress;
 use super::augment::Augmentation;
 use super::evaluation::{classify, logits};
 use super::folder::{EpochLine, VitFolder, best_epoch};
+use super::report::curves;
 use crate::data::ImageSet;
 
 /// Between two checkpoints within an epoch.
@@ -105,7 +107,9 @@ impl<'a> Run<'a> {
         );
         let order = BatchOrder::new(config.training.seed, set.len(), batch)?;
         let per_epoch = (set.len() / batch) as u64;
-        let model = config.model.init(&folder.facts.data, config.training.seed)?;
+        let model = config
+            .model
+            .init(&folder.facts.data, config.training.seed)?;
         let mut trainer = Trainer::new(model, config.trainer(per_epoch))?;
         let (mut partial, mut seconds) = (Partial::default(), 0.0);
         let mut epochs = Vec::new();
@@ -171,7 +175,11 @@ impl<'a> Run<'a> {
     pub fn epoch(&mut self, interrupt: &Interrupt, title: &str) -> anyhow::Result<bool> {
         let training = self.folder.config.training;
         let batch = self.order.batch() as u64;
-        let title = format!("{title}, epoch {}/{}", self.epochs.len() + 1, training.epochs);
+        let title = format!(
+            "{title}, epoch {}/{}",
+            self.epochs.len() + 1,
+            training.epochs
+        );
         let mut progress = Progress::new(&title, self.per_epoch);
         let mut saved = Instant::now();
         while self.partial.steps < self.per_epoch {
@@ -190,7 +198,8 @@ impl<'a> Run<'a> {
                 let speed = (steps * batch) as f64 / seconds;
                 let epochs = training.epochs - self.epochs.len() as u64;
                 let left = epochs * self.per_epoch - steps;
-                let left = Duration::from_secs((left * batch) as f64 as u64 / speed.max(1.0) as u64);
+                let left =
+                    Duration::from_secs((left * batch) as f64 as u64 / speed.max(1.0) as u64);
                 format!(
                     "loss {:.4}, {speed:.0} images/s, {} to the last epoch",
                     loss / steps as f64,
@@ -237,7 +246,8 @@ impl<'a> Run<'a> {
         augmentation.apply(&mut values, image, key);
         let labels: Vec<usize> = indices.iter().map(|&index| self.labels[index]).collect();
         let shape = [labels.len(), channels, height, width];
-        let inputs = Tensor::<4>::from_data(TensorData::new(values, shape), &circulant::cpu().autodiff());
+        let inputs =
+            Tensor::<4>::from_data(TensorData::new(values, shape), &circulant::cpu().autodiff());
         let report = self.trainer.step(inputs, &labels)?;
         self.partial.loss += report.loss;
         self.partial.correct += report.correct as u64;
@@ -284,6 +294,9 @@ impl<'a> Run<'a> {
         }
         self.log.add(&line)?;
         self.epochs.push(line);
+        let name = self.folder.config.model.projection.name();
+        let drawing = curves(name, &self.epochs).standalone();
+        write(&self.folder.path().join("curves.svg"), drawing)?;
         self.save_last()
     }
 

@@ -1,0 +1,171 @@
+//! `circulant curvature`: how sharply the loss of a vision transformer bends around a checkpoint.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::ensure;
+use clap::Args;
+use serde::Serialize;
+
+use super::data::display::Display;
+use super::output::print;
+use crate::data::Cache;
+use crate::data::fetch::FetchOptions;
+use crate::experiments::folder::{DataFacts, pretty};
+use crate::experiments::vit::curvature::{Settings, Space, SpaceCurvature, measure};
+use crate::experiments::vit::folder::VitFolder;
+use crate::experiments::vit::sets::{Request, Sets};
+
+/// Measure the curvature of the validation loss at a checkpoint of `reproduce vit`.
+///
+/// Prints the eigenvalue of largest magnitude of the Hessian and the largest of the Gauss-Newton matrix, over all parameters or
+/// over attention alone, each with a residual: an eigenvalue lies within this distance. Everything is in f64.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  circulant curvature runs/vit/runs/spectral/seed-0
+  circulant curvature runs/vit/runs/dense/seed-0/last.safetensors --subspace attention --json
+  circulant curvature runs/vit/runs/dense/seed-0 --images 512 --tolerance 1e-4")]
+pub struct CurvatureCommand {
+    /// The folder of a run, for its best checkpoint, or one of the checkpoints in it.
+    checkpoint: PathBuf,
+    /// Which parameters [default: both].
+    #[arg(long, value_enum)]
+    subspace: Option<Space>,
+    /// How many validation images, the first ones.
+    #[arg(long, value_name = "N", default_value_t = Settings::default().images)]
+    images: usize,
+    /// The residual at which the search stops, relative to the eigenvalue.
+    #[arg(long, value_name = "X", default_value_t = Settings::default().tolerance)]
+    tolerance: f64,
+    /// Stop after so many products with the matrix in any case.
+    #[arg(long, value_name = "N", default_value_t = Settings::default().max_products)]
+    max_products: usize,
+    /// Where the run's data are now, if not where they were.
+    #[arg(long, value_name = "NAME|PATH")]
+    data: Option<String>,
+    /// A folder that may have the files of the data sets.
+    #[arg(long, env = "CIRCULANT_DATA", value_name = "FOLDER")]
+    from: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Output {
+    checkpoint: PathBuf,
+    steps: u64,
+    settings: Settings,
+    spaces: Vec<SpaceCurvature>,
+}
+
+impl CurvatureCommand {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let settings = Settings {
+            images: self.images,
+            tolerance: self.tolerance,
+            max_products: self.max_products,
+        };
+        let (folder, checkpoint) = open(&self.checkpoint)?;
+        let (model, steps) = folder.model(&checkpoint)?;
+        let sets = self.sets(&folder)?;
+        let spaces = self
+            .subspace
+            .map_or(Space::BOTH.to_vec(), |space| vec![space]);
+        let name = folder.config.model.projection.name();
+        let mut measured = Vec::new();
+        for space in spaces {
+            let validation = &sets.images.validation;
+            measured.push(measure(
+                &model, validation, &folder, space, &settings, name,
+            )?);
+        }
+        let output = Output {
+            checkpoint,
+            steps,
+            settings,
+            spaces: measured,
+        };
+        if self.json {
+            print(&pretty(&output)?)
+        } else {
+            print(&plain(&output))
+        }
+    }
+
+    /// The run's own data, by which validation images are known.
+    fn sets(&self, folder: &VitFolder) -> anyhow::Result<Sets> {
+        let mut options = FetchOptions::new(Cache::from_environment()?);
+        options.from.clone_from(&self.from);
+        let config = &folder.config.data;
+        let [_, height, width] = folder.facts.data.image();
+        let place = self.data.as_ref().unwrap_or(&config.train);
+        let request = Request {
+            place: place.clone(),
+            first: config.first,
+            size: Path::new(place).is_dir().then_some([height, width]),
+            validation: Some(config.validation),
+        };
+        let sets = Sets::load(&request, &options, &Display::new())?;
+        let found = DataFacts::of(&sets.images.training);
+        ensure!(
+            found.fingerprint == folder.facts.data.fingerprint,
+            "{place} is not the data of this run: expected the fingerprint {}, found {}; say where they are with --data",
+            folder.facts.data.fingerprint,
+            found.fingerprint
+        );
+        Ok(sets)
+    }
+}
+
+/// The run of a folder or a checkpoint, and the checkpoint.
+fn open(path: &Path) -> anyhow::Result<(VitFolder, PathBuf)> {
+    match path.parent() {
+        Some(parent)
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "safetensors") =>
+        {
+            Ok((VitFolder::open(parent)?, path.to_owned()))
+        }
+        _ => {
+            let folder = VitFolder::open(path)?;
+            let best = folder.best();
+            Ok((folder, best))
+        }
+    }
+}
+
+fn plain(output: &Output) -> String {
+    let mut text = format!(
+        "{}, {} steps, mean loss over {} validation images\n{:<18}{:>11}{:>10}{:>24}{:>24}\n",
+        output.checkpoint.display(),
+        output.steps,
+        output.settings.images,
+        "",
+        "dimension",
+        "loss",
+        "Hessian",
+        "Gauss-Newton"
+    );
+    for space in &output.spaces {
+        let cells = [&space.hessian, &space.gauss_newton].map(|found| {
+            let mark = if found.converged {
+                ""
+            } else {
+                " (not converged)"
+            };
+            format!("{:>12.4} +- {:.4}{mark}", found.value, found.residual)
+        });
+        text.push_str(&format!(
+            "{:<18}{:>11}{:>10.4}{:>24}{:>24}\n",
+            space.subspace.title(),
+            space.dimension,
+            space.loss,
+            cells[0],
+            cells[1]
+        ));
+    }
+    text
+}

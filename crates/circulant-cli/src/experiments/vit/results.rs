@@ -1,0 +1,85 @@
+//! `results.json`.
+
+use serde::Serialize;
+
+use super::super::evaluation::ClassMetrics;
+use super::super::values::Values;
+use super::curvature::Measured;
+use super::folder::EpochLine;
+use super::settings::{Kind, VitConfig};
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunResult {
+    /// Its seed.
+    pub seed: u64,
+    /// The epoch with the smallest validation loss: the one that is tested.
+    pub best_epoch: u64,
+    /// Epochs trained.
+    pub epochs: u64,
+    /// Images seen.
+    pub images: u64,
+    /// Of training, without validation.
+    pub seconds: f64,
+    /// On the test set, at the best epoch.
+    pub test: ClassMetrics,
+    /// At the best epoch.
+    pub validation: EpochLine,
+    /// At the best epoch, if it was asked for.
+    pub curvature: Option<Measured>,
+}
+
+/// A model over all seeds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelResult {
+    /// Its projections.
+    pub name: Kind,
+    /// Real numbers.
+    pub parameters: usize,
+    /// As the paper counts.
+    pub paper_count: usize,
+    /// Shares of the test set that are right.
+    pub accuracy: Values,
+    /// Means of `-log p` of the true class.
+    pub nll: Values,
+    /// Expected calibration errors, 10 bins.
+    pub ece: Values,
+    /// Training images per second.
+    pub images_per_second: Values,
+    /// One per seed.
+    pub runs: Vec<RunResult>,
+}
+
+/// Everything.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Results {
+    /// The data.
+    pub data: String,
+    /// Training, validation and test images.
+    pub images: [usize; 3],
+    /// `schedule` if all models came to its end or ran out of patience, `budget` if that stopped them.
+    pub stopped_by: &'static str,
+    /// The same in words.
+    pub stopped: String,
+    /// The models.
+    pub models: Vec<ModelResult>,
+    /// What they share, as in the run of the first one.
+    pub settings: VitConfig,
+}
+
+impl ModelResult {
+    /// Of the runs of one model.
+    pub fn new(name: Kind, counts: [usize; 2], runs: Vec<RunResult>) -> Self {
+        let values = |pick: fn(&RunResult) -> f64| Values::new(runs.iter().map(pick).collect());
+        Self {
+            name,
+            parameters: counts[0],
+            paper_count: counts[1],
+            accuracy: values(|run| run.test.accuracy),
+            nll: values(|run| run.test.nll),
+            ece: values(|run| run.test.ece),
+            images_per_second: values(|run| run.images as f64 / run.seconds),
+            runs,
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! `reproduce vit` and `curvature` as a user runs them, on drawn digits.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{circulant, json, path, program, refusal, stderr, success};
+use image::{GrayImage, Luma, Rgb, RgbImage};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Four patches per digit: an epoch takes a moment.
+fn reproduce<'a>(out: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = vec!["reproduce", "vit", "--patch", "14", "--out", path(out)];
+    for (flag, value) in [
+        ("--data", "glyphs"),
+        ("--first", "80"),
+        ("--batch", "20"),
+        ("--epochs", "3"),
+        ("--warm-up", "1"),
+    ] {
+        if !more.contains(&flag) {
+            arguments.extend([flag, value]);
+        }
+    }
+    arguments.extend(more);
+    arguments
+}
+
+fn run(out: &Path, kind: &str) -> PathBuf {
+    out.join("runs").join(kind).join("seed-0")
+}
+
+/// Without what a clock says.
+fn epochs(folder: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join("epochs.jsonl")).unwrap();
+    let line = |line: &str| {
+        let mut value: Value = serde_json::from_str(line).expect("whole lines");
+        let fields = value.as_object_mut().unwrap();
+        fields.remove("seconds");
+        fields.remove("images_per_second");
+        value
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn both_models_are_trained_tested_and_measured() {
+    let root = TempDir::new().unwrap();
+    let out = root.path().join("vit");
+    let arguments = reproduce(&out, &["--json"]);
+    let results = json(&arguments);
+    assert_eq!(results["images"], serde_json::json!([72, 8, 80]));
+    assert_eq!(results["stopped_by"], "schedule");
+    let models = results["models"].as_array().unwrap();
+    for (model, (name, projection)) in models.iter().zip([("dense", 16_512), ("spectral", 129)]) {
+        assert_eq!(model["name"], name);
+        // Patches, class token, positions, blocks without projections, final norm, head; then 24 projections.
+        let rest =
+            (196 + 1) * 128 + 128 + 5 * 128 + 6 * (4 * 128 + 2 * 128 * 512 + 640) + 256 + 1290;
+        assert_eq!(model["parameters"], rest + 24 * projection);
+        let run = &model["runs"][0];
+        assert_eq!(run["epochs"], 3);
+        assert_eq!(run["images"], 3 * 60);
+        for space in run["curvature"]["spaces"].as_array().unwrap() {
+            assert!(space["gauss_newton"]["value"].as_f64().unwrap() > 0.0);
+            assert_eq!(space["hessian"]["converged"], true);
+        }
+        assert_eq!(run["curvature"]["spaces"][1]["dimension"], 24 * projection);
+        let accuracy = model["accuracy"]["mean"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&accuracy));
+    }
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains("Gauss-Newton") && page.contains("</html>"));
+    assert!(out.join("figures/learning-1.svg").exists());
+    for kind in ["dense", "spectral"] {
+        let folder = run(&out, kind);
+        let lines = epochs(&folder);
+        assert_eq!(lines.len(), 3);
+        // The loss of the last epoch's checkpoint is the smallest, or an earlier one was kept.
+        let losses: Vec<f64> = lines
+            .iter()
+            .map(|l| l["validation_loss"].as_f64().unwrap())
+            .collect();
+        let best = (0..3)
+            .min_by(|&a, &b| losses[a].total_cmp(&losses[b]))
+            .unwrap();
+        let model = models.iter().find(|model| model["name"] == kind).unwrap();
+        assert_eq!(model["runs"][0]["best_epoch"], best + 1);
+        for file in [
+            "config.toml",
+            "run.json",
+            "last.safetensors",
+            "best.safetensors",
+            "curves.svg",
+        ] {
+            assert!(folder.join(file).exists(), "{file}");
+        }
+    }
+
+    // Again: nothing is trained or measured twice.
+    let before = fs::read(run(&out, "dense").join("last.safetensors")).unwrap();
+    let again = json(&arguments);
+    assert_eq!(again, results);
+    assert!(fs::read(run(&out, "dense").join("last.safetensors")).unwrap() == before);
+    refusal(
+        1,
+        &reproduce(&out, &["--epochs", "4"]),
+        &["other settings", "--out"],
+    );
+
+    // The command agrees with the report.
+    let checkpoint = run(&out, "spectral").join("best.safetensors");
+    let arguments = [
+        "curvature",
+        path(&checkpoint),
+        "--images",
+        "8",
+        "--subspace",
+        "attention",
+        "--json",
+    ];
+    let measured = json(&arguments);
+    assert_eq!(
+        measured["spaces"][0]["hessian"],
+        models[1]["runs"][0]["curvature"]["spaces"][1]["hessian"]
+    );
+    let table = success(&[
+        "curvature",
+        path(&run(&out, "dense")),
+        "--images",
+        "4",
+        "--max-products",
+        "2",
+    ]);
+    assert!(
+        table.contains("all parameters") && table.contains("attention only"),
+        "{table}"
+    );
+    assert!(table.contains("not converged"), "{table}");
+    refusal(
+        1,
+        &["curvature", path(&checkpoint), "--images", "9"],
+        &["1 to 8", "got 9"],
+    );
+    refusal(
+        1,
+        &["curvature", path(root.path())],
+        &["holds no run", "reproduce vit"],
+    );
+    let other = ["curvature", path(&checkpoint), "--data", "shapes"];
+    refusal(1, &other, &["not the data of this run", "--data"]);
+}
+
+#[test]
+fn a_killed_run_goes_on_as_if_nothing_had_happened() {
+    let root = TempDir::new().unwrap();
+    let [whole, killed] = ["whole", "killed"].map(|name| root.path().join(name));
+    let more = ["--no-curvature", "--epochs", "6", "--flip", "--crop", "2"];
+    success(&reproduce(&whole, &more));
+    for signal in ["-KILL", "-INT"] {
+        let mut command = program(&reproduce(&killed, &more));
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let begin = Instant::now();
+        let folder = run(&killed, "spectral");
+        let reached = || {
+            fs::read_to_string(folder.join("epochs.jsonl")).map_or(0, |text| text.lines().count())
+        };
+        let already = reached();
+        while reached() <= already {
+            assert!(
+                begin.elapsed() < Duration::from_secs(60),
+                "training does not go on"
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let sent = Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+        let output = child.wait_with_output().unwrap();
+        let message = stderr(&output);
+        assert!(
+            !output.status.success() && output.stdout.is_empty(),
+            "{message}"
+        );
+        if signal == "-INT" {
+            assert!(
+                message.contains("the same command goes on from there"),
+                "{message}"
+            );
+        }
+    }
+    success(&reproduce(&killed, &more));
+    for kind in ["dense", "spectral"] {
+        assert_eq!(epochs(&run(&killed, kind)), epochs(&run(&whole, kind)));
+        let best = |out: &Path| fs::read(run(out, kind).join("best.safetensors")).unwrap();
+        assert!(best(&killed) == best(&whole), "the same bytes");
+    }
+}
+
+#[test]
+fn a_budget_stops_both_models_alike() {
+    let root = TempDir::new().unwrap();
+    let out = root.path().join("vit");
+    let table = success(&reproduce(
+        &out,
+        &["--budget", "1ms", "--epochs", "50", "--no-curvature"],
+    ));
+    assert!(
+        table.contains("budget of 1ms") && table.contains("same 60 images"),
+        "{table}"
+    );
+    for kind in ["dense", "spectral"] {
+        assert_eq!(epochs(&run(&out, kind)).len(), 1);
+    }
+    // More time goes on where it stopped.
+    let more = [
+        "--budget",
+        "1h",
+        "--epochs",
+        "50",
+        "--no-curvature",
+        "--patience",
+        "1",
+    ];
+    refusal(1, &reproduce(&out, &more), &["other settings"]);
+}
+
+#[test]
+fn patience_ends_a_run() {
+    let root = TempDir::new().unwrap();
+    let out = root.path().join("vit");
+    // A rate that ruins the model: the first epochs are the best ones.
+    let more = [
+        "--epochs",
+        "60",
+        "--patience",
+        "2",
+        "--learning-rate",
+        "0.3",
+        "--no-curvature",
+        "--json",
+    ];
+    let results = json(&reproduce(
+        &out,
+        &[&more[..], &["--models", "dense"]].concat(),
+    ));
+    let run = &results["models"][0]["runs"][0];
+    let (best, epochs) = (
+        run["best_epoch"].as_u64().unwrap(),
+        run["epochs"].as_u64().unwrap(),
+    );
+    assert!(epochs < 60 && epochs == best + 2, "{best} {epochs}");
+}
+
+#[test]
+fn tiny_imagenet_is_read_from_its_folder() {
+    let root = TempDir::new().unwrap();
+    let folder = root.path().join("tiny-imagenet-200");
+    for class in 0..3_u8 {
+        let name = format!("n0{class}");
+        let images = folder.join("train").join(&name).join("images");
+        fs::create_dir_all(&images).unwrap();
+        for index in 0..6_u8 {
+            let file = images.join(format!("{name}_{index}.JPEG"));
+            if index == 0 {
+                GrayImage::from_pixel(16, 16, Luma([class * 90]))
+                    .save(file)
+                    .unwrap();
+            } else {
+                RgbImage::from_pixel(16, 16, Rgb([class * 90, 20 * index, 7]))
+                    .save(file)
+                    .unwrap();
+            }
+        }
+    }
+    fs::create_dir_all(folder.join("val/images")).unwrap();
+    let mut annotations = String::new();
+    for index in 0..4 {
+        let file = format!("val_{index}.JPEG");
+        RgbImage::new(16, 16)
+            .save(folder.join("val/images").join(&file))
+            .unwrap();
+        annotations += &format!("{file}\tn0{}\t0\t0\t15\t15\n", index % 3);
+    }
+    fs::write(folder.join("val/val_annotations.txt"), annotations).unwrap();
+    let out = root.path().join("vit");
+    let cache = root.path().join("cache");
+    let flags = [
+        "--patch",
+        "8",
+        "--batch",
+        "8",
+        "--epochs",
+        "1",
+        "--warm-up",
+        "0",
+        "--json",
+    ];
+    let mut arguments = vec![
+        "reproduce",
+        "vit",
+        "--data",
+        "tiny-imagenet",
+        "--out",
+        path(&out),
+    ];
+    arguments.extend(flags);
+    let command = |from: &[&str]| {
+        let mut all = arguments.clone();
+        all.extend(from);
+        program(&all)
+            .env("CIRCULANT_CACHE", &cache)
+            .output()
+            .unwrap()
+    };
+    let missing = command(&[]);
+    let message = stderr(&missing);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(
+        message.contains("val_annotations.txt") && message.contains("unpack"),
+        "{message}"
+    );
+    let output = command(&["--from", path(root.path())]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(results["images"], serde_json::json!([17, 1, 4]));
+    assert_eq!(fs::read_dir(cache.join("decoded")).unwrap().count(), 2);
+}
+
+#[test]
+fn what_cannot_run_is_refused() {
+    let root = TempDir::new().unwrap();
+    let out = root.path().join("vit");
+    for (more, parts) in [
+        (&["--data", "cifar10", "--offline"][..], &["cifar10"][..]),
+        (&["--data", "nowhere"], &["nowhere", "data set"]),
+        (&["--batch", "73"], &["batch", "72", "73"]),
+        (&["--batch", "0"], &["batch", "1 or more"]),
+        (&["--patch", "5"], &["28", "5"]),
+        (&["--epochs", "0"], &["epochs", "1 or more"]),
+        (&["--warm-up", "9"], &["warm_up", "3", "9"]),
+        (&["--learning-rate", "nan"], &["learning_rate", "NaN"]),
+        (&["--validation", "80"], &["validation", "80"]),
+        (&["--seeds", "1,1"], &["twice"]),
+    ] {
+        let mut arguments = vec!["reproduce", "vit", "--out", path(&out)];
+        for (flag, value) in [
+            ("--data", "glyphs"),
+            ("--first", "80"),
+            ("--patch", "14"),
+            ("--epochs", "3"),
+            ("--warm-up", "1"),
+            ("--batch", "20"),
+        ] {
+            if !more.contains(&flag) {
+                arguments.extend([flag, value]);
+            }
+        }
+        arguments.extend(more);
+        refusal(1, &arguments, parts);
+        assert!(!out.join("results.json").exists());
+    }
+    refusal(2, &reproduce(&out, &["--budget", "soon"]), &["--budget"]);
+    refusal(2, &reproduce(&out, &["--size", "64"]), &["HEIGHTxWIDTH"]);
+
+    // Damage is noticed before anything is overwritten.
+    let out = root.path().join("damaged");
+    let arguments = reproduce(
+        &out,
+        &["--models", "spectral", "--epochs", "2", "--no-curvature"],
+    );
+    success(&arguments);
+    let last = run(&out, "spectral").join("last.safetensors");
+    let whole = fs::read(&last).unwrap();
+    fs::write(&last, &whole[..whole.len() / 2]).unwrap();
+    refusal(1, &arguments, &["cannot go on", "put a whole copy"]);
+    fs::write(&last, &whole).unwrap();
+    let epochs = run(&out, "spectral").join("epochs.jsonl");
+    let lines = fs::read_to_string(&epochs).unwrap();
+    fs::write(&epochs, lines.lines().next().unwrap()).unwrap();
+    refusal(1, &arguments, &["epochs.jsonl has 1 epochs", "2"]);
+    fs::write(&epochs, &lines).unwrap();
+    let output = circulant(&arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+}

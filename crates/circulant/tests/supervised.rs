@@ -1,0 +1,236 @@
+//! The deterministic trainer: its schedule, its steps beside Burn's own pieces, and going on from checkpoints.
+
+use std::collections::BTreeMap;
+use std::f64::consts::PI;
+
+use burn::module::Module;
+use burn::optim::{AdanConfig, GradientsParams};
+use burn::tensor::loss::cross_entropy_with_logits;
+use burn::tensor::{Tensor, TensorData};
+use circulant::kernels::NoiseKey;
+use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
+use circulant::record;
+use circulant::training::{
+    Trainer, TrainerConfig, TrainingError, WarmUpCosine, count_correct, load_checkpoint,
+};
+use tempfile::TempDir;
+
+const STEPS: u64 = 9;
+/// Nine steps in f32; fused and composed operations round differently.
+const ROUNDING: f64 = 2e-5;
+
+fn config() -> TrainerConfig {
+    TrainerConfig {
+        seed: 4,
+        schedule: WarmUpCosine {
+            peak: 3e-3,
+            warm_up: 3,
+            steps: STEPS,
+        },
+        weight_decay: 0.01,
+    }
+}
+
+fn model(kind: ProjectionKind) -> VisionTransformer {
+    VisionTransformerConfig::new(6, 3, 3, kind)
+        .with_d(12)
+        .with_depth(2)
+        .with_heads(3)
+        .with_dropout(0.2)
+        .init(&circulant::cpu().autodiff())
+}
+
+fn trainer(kind: ProjectionKind) -> Trainer<VisionTransformer> {
+    Trainer::new(model(kind), config()).unwrap()
+}
+
+fn batch(step: u64) -> (Tensor<4>, Vec<usize>) {
+    let number = |i: usize| ((i * 7919 + step as usize * 104_729) % 2003) as f32 / 1001.5 - 1.0;
+    let values: Vec<f32> = (0..5 * 3 * 36).map(number).collect();
+    let data = TensorData::new(values, [5, 3, 6, 6]);
+    let labels = (0..5).map(|i| (i + step as usize) % 3).collect();
+    (
+        Tensor::from_data(data, &circulant::cpu().autodiff()),
+        labels,
+    )
+}
+
+fn step(trainer: &mut Trainer<VisionTransformer>) -> f64 {
+    let (images, labels) = batch(trainer.steps_done());
+    trainer.step(images, &labels).unwrap().loss
+}
+
+fn logits(model: &VisionTransformer) -> Vec<f64> {
+    model
+        .forward(batch(99).0)
+        .into_data()
+        .iter::<f64>()
+        .collect()
+}
+
+#[test]
+fn the_rate_warms_up_and_falls_to_zero() {
+    let schedule = WarmUpCosine {
+        peak: 2.0,
+        warm_up: 4,
+        steps: 12,
+    };
+    let expected = |step: u64| match step {
+        0..4 => 2.0 * (step + 1) as f64 / 4.0,
+        4..12 => 1.0 + (PI * (step - 4) as f64 / 8.0).cos(),
+        _ => 0.0,
+    };
+    for step in 0..20 {
+        assert!((schedule.at(step) - expected(step)).abs() < 1e-15, "{step}");
+    }
+    assert_eq!(
+        (schedule.at(3), schedule.at(4), schedule.at(8)),
+        (2.0, 2.0, 1.0)
+    );
+    let none = WarmUpCosine {
+        warm_up: 0,
+        ..schedule
+    };
+    assert_eq!(none.at(0), 2.0);
+}
+
+#[test]
+fn steps_are_those_of_burns_own_pieces() {
+    for kind in [ProjectionKind::Dense, ProjectionKind::Spectral] {
+        let mut ours = trainer(kind);
+        let mut theirs = model(kind);
+        let mut optimizer = AdanConfig::new()
+            .with_weight_decay(0.01)
+            .with_no_prox(true)
+            .init();
+        for number in 0..STEPS {
+            let (images, labels) = batch(number);
+            let key = NoiseKey {
+                seed: 4,
+                stream: number,
+            };
+            let mut hot = vec![0.0_f32; 15];
+            labels
+                .iter()
+                .enumerate()
+                .for_each(|(row, label)| hot[row * 3 + label] = 1.0);
+            let hot = Tensor::from_data(TensorData::new(hot, [5, 3]), &circulant::cpu().autodiff());
+            let loss = cross_entropy_with_logits(theirs.forward_training(images, key), hot);
+            let value: f32 = loss.clone().into_scalar();
+            let gradients = GradientsParams::from_grads(loss.backward(), &theirs);
+            theirs = optimizer.step(config().schedule.at(number), theirs, gradients);
+            let loss = step(&mut ours);
+            assert!(
+                (loss - f64::from(value)).abs() < ROUNDING,
+                "{kind:?}, step {number}"
+            );
+        }
+        let pairs = logits(ours.model()).into_iter().zip(logits(&theirs));
+        let gap = pairs.fold(0.0_f64, |gap, (a, b)| gap.max((a - b).abs()));
+        assert!(gap < ROUNDING, "{kind:?}: {gap}");
+    }
+}
+
+#[test]
+fn a_resumed_run_is_the_same_to_the_last_bit() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.safetensors");
+    let mut whole = trainer(ProjectionKind::Spectral);
+    let losses: Vec<f64> = (0..STEPS).map(|_| step(&mut whole)).collect();
+
+    let mut first = trainer(ProjectionKind::Spectral);
+    (0..4).for_each(|_| assert!(step(&mut first).is_finite()));
+    let notes = BTreeMap::from([("sum".to_owned(), "12".to_owned())]);
+    first.save(&path, &notes).unwrap();
+    let mut second = trainer(ProjectionKind::Spectral);
+    assert_eq!(second.resume(&path).unwrap(), notes);
+    assert_eq!(second.steps_done(), 4);
+    let rest: Vec<f64> = (4..STEPS).map(|_| step(&mut second)).collect();
+    assert_eq!(rest, losses[4..]);
+    assert_eq!(logits(second.model()), logits(whole.model()));
+
+    // For use alone, the steps are known too, and a record of parameters is no checkpoint.
+    let mut loaded = model(ProjectionKind::Spectral);
+    assert_eq!(load_checkpoint(&mut loaded, &path).unwrap(), 4);
+    assert_eq!(logits(&loaded), logits(first.model()));
+    record::save(&loaded, &path).unwrap();
+    assert!(load_checkpoint(&mut loaded, &path).is_err());
+}
+
+#[test]
+fn other_settings_and_damaged_files_change_nothing() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.safetensors");
+    let mut run = trainer(ProjectionKind::Dense);
+    step(&mut run);
+    run.save(&path, &BTreeMap::new()).unwrap();
+    let mut longer = config();
+    longer.schedule.steps += 1;
+    let mut other = Trainer::new(model(ProjectionKind::Dense), longer).unwrap();
+    let before = logits(other.model());
+    let message = other.resume(&path).unwrap_err().to_string();
+    assert!(
+        message.contains("steps 9") && message.contains("10"),
+        "{message}"
+    );
+    let mut spectral = trainer(ProjectionKind::Spectral);
+    assert!(spectral.resume(&path).is_err());
+    let whole = std::fs::read(&path).unwrap();
+    for end in [0, 5, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&path, &whole[..end]).unwrap();
+        assert!(run.resume(&path).is_err(), "{end}");
+    }
+    let mut flipped = whole.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, flipped).unwrap();
+    assert!(
+        run.resume(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("checksum")
+    );
+    assert_eq!((run.steps_done(), other.steps_done()), (1, 0));
+    assert_eq!(logits(other.model()), before);
+}
+
+#[test]
+fn what_cannot_be_trained_is_named() {
+    let mut wrong = config();
+    wrong.schedule.peak = f64::NAN;
+    let model = || model(ProjectionKind::Dense);
+    assert!(matches!(
+        Trainer::new(model(), wrong).map(|_| ()),
+        Err(TrainingError::Setting { .. })
+    ));
+    let mut long = config();
+    long.schedule.warm_up = STEPS + 1;
+    assert!(Trainer::new(model(), long).is_err());
+    let mut run = trainer(ProjectionKind::Dense);
+    let (images, labels) = batch(0);
+    for labels in [&labels[..4], &[0, 1, 2, 0, 3], &[]] {
+        let result = run.step(images.clone(), labels);
+        assert!(
+            matches!(result, Err(TrainingError::Labels { .. })),
+            "{labels:?}"
+        );
+    }
+    let message = run
+        .step(images * f32::NAN, &labels)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("step 0") && message.contains("the loss"),
+        "{message}"
+    );
+    assert_eq!(run.steps_done(), 0);
+    assert!(run.model().num_params() > 0, "the model is still there");
+}
+
+#[test]
+fn answers_are_counted() {
+    let rows = [1.0, 2.0, 2.0, 3.0, 0.0, 3.0, 0.0, 0.0, 1.0];
+    // The second of equals does not count: an argmax takes the first.
+    assert_eq!(count_correct(&rows, &[1, 0, 2]), 3);
+    assert_eq!(count_correct(&rows, &[2, 2, 2]), 1);
+    assert_eq!(count_correct(&[], &[]), 0);
+}
