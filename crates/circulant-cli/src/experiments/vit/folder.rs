@@ -12,6 +12,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use burn::module::Module;
 use circulant::models::VisionTransformer;
 use circulant::training::load_checkpoint;
 use serde::{Deserialize, Serialize};
@@ -85,8 +86,13 @@ impl VitFolder {
     }
 
     fn create(path: &Path, config: VitConfig, data: DataFacts) -> anyhow::Result<Self> {
-        use burn::module::Module;
         config.check()?;
+        ensure!(
+            config.training.batch <= data.shape[0],
+            "training.batch: expected no more than the {} training images, got {}",
+            data.shape[0],
+            config.training.batch
+        );
         let model = config.model.init(&data, config.training.seed)?;
         claim(path)?;
         let facts = VitFacts {

@@ -100,11 +100,6 @@ impl<'a> Run<'a> {
     pub fn open(folder: VitFolder, images: &'a Images) -> anyhow::Result<Self> {
         let (config, set) = (&folder.config, &images.training);
         let batch = config.training.batch;
-        ensure!(
-            batch <= set.len(),
-            "training.batch: expected no more than the {} training images, got {batch}",
-            set.len()
-        );
         let order = BatchOrder::new(config.training.seed, set.len(), batch)?;
         let per_epoch = (set.len() / batch) as u64;
         let model = config
