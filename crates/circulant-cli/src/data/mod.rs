@@ -7,6 +7,7 @@ mod array;
 mod cache;
 mod check;
 pub mod cifar;
+pub mod corrupt;
 mod error;
 mod features;
 pub mod fetch;
