@@ -36,4 +36,12 @@ pub enum LayerError {
         /// What was asked for.
         got: usize,
     },
+    /// A setting that only one kind of hidden layer has.
+    #[error("{what}: only {kind} layers have them; leave them out, or take such layers")]
+    OtherKind {
+        /// Which setting.
+        what: &'static str,
+        /// The kind that has it.
+        kind: &'static str,
+    },
 }

@@ -1,5 +1,6 @@
 //! `circulant data`: the data sets that the program knows, their fetching, and what a path holds.
 
+mod corrupt;
 pub(super) mod display;
 
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ enum DataCommand {
     List(List),
     Fetch(Fetch),
     Info(Info),
+    Corrupt(corrupt::Corrupt),
 }
 
 impl Data {
@@ -37,6 +39,7 @@ impl Data {
             DataCommand::List(command) => command.run(),
             DataCommand::Fetch(command) => command.run(),
             DataCommand::Info(command) => command.run(),
+            DataCommand::Corrupt(command) => command.run(),
         }
     }
 }

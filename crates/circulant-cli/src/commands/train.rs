@@ -56,6 +56,12 @@ pub struct Train {
     /// Output channels of BCCB and convolutional layers.
     #[arg(long, value_name = "N")]
     channels: Option<usize>,
+    /// Outputs of dense layers, if not as many as inputs.
+    #[arg(long, value_name = "N")]
+    width: Option<usize>,
+    /// The lowest bins of spectral circulant layers, if not all.
+    #[arg(long, value_name = "K")]
+    modes: Option<usize>,
     /// The number of hidden layers [default: 1].
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
@@ -221,6 +227,8 @@ impl Train {
             validation => data.validation,
             model => model.kind,
             channels => model.channels,
+            width => model.width,
+            modes => model.modes,
             depth => model.depth,
             initial_scale => model.initial_scale,
             inference => posterior.inference,

@@ -82,15 +82,28 @@ pub fn read_array(reader: &mut dyn Read, place: &str) -> Result<Array, DataError
 
 /// An array of f32 as a file of version 1.0, as `numpy.save` writes it.
 pub fn f32_bytes(shape: &[usize], values: &[f32]) -> Vec<u8> {
+    let mut bytes = header("<f4", shape);
+    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    bytes
+}
+
+/// An array of bytes as such a file.
+pub fn u8_bytes(shape: &[usize], values: &[u8]) -> Vec<u8> {
+    let mut bytes = header("|u1", shape);
+    bytes.extend_from_slice(values);
+    bytes
+}
+
+fn header(kind: &str, shape: &[usize]) -> Vec<u8> {
     let sizes: String = shape.iter().map(|size| format!("{size}, ")).collect();
     let header = format!(
-        "{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}",
+        "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
         sizes.trim_end()
     );
     // Magic, version, length, header and a line break fill whole blocks of 64 bytes.
     let total = (MAGIC.len() + 4 + header.len() + 1).next_multiple_of(64);
     let length = total - MAGIC.len() - 4;
-    let mut bytes = Vec::with_capacity(total + 4 * values.len());
+    let mut bytes = Vec::with_capacity(total);
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&[1, 0]);
     let length = u16::try_from(length).expect("a few sizes fit into 65,535 characters");
@@ -98,7 +111,6 @@ pub fn f32_bytes(shape: &[usize], values: &[f32]) -> Vec<u8> {
     bytes.extend_from_slice(header.as_bytes());
     bytes.resize(total - 1, b' ');
     bytes.push(b'\n');
-    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
     bytes
 }
 

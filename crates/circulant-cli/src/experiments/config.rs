@@ -158,6 +158,12 @@ pub struct ModelConfig {
     /// Output channels of a BCCB or convolutional layer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channels: Option<usize>,
+    /// Outputs of a dense layer, if not as many as inputs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<usize>,
+    /// The lowest bins of a spectral circulant layer, if not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modes: Option<usize>,
     /// The number of hidden layers.
     pub depth: usize,
     /// What the initial weights of the hidden layers are multiplied by.
@@ -169,6 +175,8 @@ impl Default for ModelConfig {
         Self {
             kind: ModelKind::SpectralCirculant,
             channels: None,
+            width: None,
+            modes: None,
             depth: 1,
             initial_scale: 4.0,
         }

@@ -17,6 +17,8 @@ pub fn network(
         .with_image(image)
         .with_classes(classes)
         .with_channels(config.model.channels)
+        .with_width(config.model.width)
+        .with_modes(config.model.modes)
         .with_depth(config.model.depth)
         .with_initial_scale(config.model.initial_scale)
         .with_seed(config.training.seed)

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{circulant, contents, json, npy, path, stderr, success, trained};
+use crate::support::{circulant, contents, json, npy, path, refusal, stderr, success, trained};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -372,4 +372,82 @@ fn results_of_train_are_json_too() {
         checkpoint(&again) == checkpoint(&out),
         "the same settings give the same bytes"
     );
+}
+
+#[test]
+fn heads_are_models_of_one_row() {
+    let root = TempDir::new().unwrap();
+    let table = root.path().join("features.csv");
+    let row = |i: usize| {
+        let numbers: Vec<String> = (0..9)
+            .map(|j| (((i * 31 + j * 17) % 23) as f64 / 11.0 - 1.0).to_string())
+            .collect();
+        format!("{},{}\n", numbers.join(","), i % 3)
+    };
+    let head: String = (0..9).map(|j| format!("x{j},")).collect();
+    fs::write(
+        &table,
+        format!("{head}label\n{}", (0..40).map(row).collect::<String>()),
+    )
+    .unwrap();
+    for (name, flags, weights) in [
+        // 2K - 1 coordinates, and 9 x 3 of the read-out.
+        (
+            "lowest",
+            &["--model", "spectral-circulant", "--modes", "3"][..],
+            5 + 27,
+        ),
+        ("narrow", &["--model", "dense", "--width", "4"], 36 + 12),
+        (
+            "deep",
+            &["--model", "dense", "--width", "4", "--depth", "2"],
+            36 + 16 + 12,
+        ),
+    ] {
+        let mut flags = flags.to_vec();
+        flags.extend([
+            "--data",
+            path(&table),
+            "--steps",
+            "5",
+            "--batch",
+            "10",
+            "--rank",
+            "2",
+        ]);
+        let run = trained(root.path(), name, &flags);
+        let facts: Value =
+            serde_json::from_str(&fs::read_to_string(run.join("run.json")).unwrap()).unwrap();
+        assert_eq!(facts["weights"], weights, "{name}");
+        let settings = fs::read_to_string(run.join("config.toml")).unwrap();
+        assert_eq!(settings.contains("modes = 3"), name == "lowest");
+        for command in ["predict", "certify"] {
+            success(&[
+                command,
+                path(&run),
+                "--data",
+                path(&table),
+                "--samples",
+                "2",
+            ]);
+        }
+        success(&["inspect", path(&run)]);
+        success(&["train", "--resume", path(&run), "--steps", "7"]);
+    }
+    for (flags, part) in [
+        (["--model", "spectral-circulant", "--modes", "6"], "6"),
+        (["--model", "spectral-circulant", "--modes", "0"], "0"),
+        (
+            ["--model", "circulant", "--modes", "2"],
+            "spectral circulant",
+        ),
+        (["--model", "circulant", "--width", "2"], "dense"),
+        (["--model", "dense", "--width", "0"], "width"),
+    ] {
+        let out = root.path().join("refused");
+        let mut arguments = vec!["train", "--data", path(&table), "--out", path(&out)];
+        arguments.extend(flags);
+        refusal(1, &arguments, &[part]);
+        assert!(!out.exists());
+    }
 }

@@ -92,6 +92,10 @@ pub(super) struct HiddenShape {
     pub(super) channels: [usize; 2],
     /// `[height, width]`.
     pub(super) grid: [usize; 2],
+    /// Outputs of a dense layer, if not as many as inputs.
+    pub(super) width: Option<usize>,
+    /// The lowest bins of a spectral circulant layer, if not all.
+    pub(super) modes: Option<usize>,
 }
 
 impl HiddenLayer {
@@ -100,11 +104,15 @@ impl HiddenLayer {
             kind,
             channels,
             grid,
+            width,
+            modes,
         } = shape;
         let pixels = channels[0] * grid[0] * grid[1];
         Ok(match kind {
             HiddenKind::SpectralCirculant => {
-                let config = SpectralCirculant1dConfig::new(pixels).with_seed(seed);
+                let config = SpectralCirculant1dConfig::new(pixels)
+                    .with_modes(modes)
+                    .with_seed(seed);
                 Self::SpectralCirculant(config.try_init(device)?)
             }
             HiddenKind::SpectralBccb => {
@@ -122,7 +130,7 @@ impl HiddenLayer {
             HiddenKind::Convolution => {
                 Self::Convolution(same_convolution(channels, 3, seed, device))
             }
-            HiddenKind::Dense => Self::Dense(linear(pixels, pixels, seed, device)),
+            HiddenKind::Dense => Self::Dense(linear(pixels, width.unwrap_or(pixels), seed, device)),
         })
     }
 
@@ -147,7 +155,7 @@ impl HiddenLayer {
     /// # Shapes
     ///
     /// - images: `[batch, channels, height, width]`
-    /// - output: the same grid, perhaps with other channels
+    /// - output: the same grid, perhaps with other channels; `[batch, width, 1, 1]` of a dense layer with a width of its own
     pub fn forward_tanh(&self, images: Tensor<4>) -> Tensor<4> {
         let dims = images.dims();
         let rows = || images.clone().flatten::<2>(1, 3);
@@ -157,7 +165,15 @@ impl HiddenLayer {
             Self::SpectralBccb(layer) => layer.forward_tanh(images),
             Self::SpatialBccb(layer) => layer.forward_tanh(images),
             Self::Convolution(layer) => functions::conv2d(layer, images, Activation::Tanh),
-            Self::Dense(layer) => functions::linear(layer, rows(), Activation::Tanh).reshape(dims),
+            Self::Dense(layer) => {
+                let y = functions::linear(layer, rows(), Activation::Tanh);
+                let [batch, width] = y.dims();
+                if width == dims[1..].iter().product::<usize>() {
+                    y.reshape(dims)
+                } else {
+                    y.reshape([batch, width, 1, 1])
+                }
+            }
         }
     }
 

@@ -8,6 +8,9 @@
 //! | convolution 1 to 8, 3 x 3, same size | 6272 to 10 | 62,810 |
 //! | dense 784 to 784 | 784 to 10 | 623,290 |
 //!
+//! Heads on frozen features are the same models, for images of one row: a spectral circulant layer with the lowest `K`
+//! bins, or a dense one with a width of its own.
+//!
 //! Circulant and dense layers see an image as one row of `channels * height * width` numbers.
 
 use burn::config::Config;
@@ -51,6 +54,10 @@ pub struct ImageClassifierConfig {
     /// Output channels of every hidden layer, for the kinds that have them;
     /// [`HiddenKind::default_channels`] unless given.
     pub channels: Option<usize>,
+    /// Outputs of every dense hidden layer; as many as pixels unless given.
+    pub width: Option<usize>,
+    /// The lowest bins of every spectral circulant hidden layer, `K`; all unless given.
+    pub modes: Option<usize>,
     /// The number of hidden layers.
     #[config(default = 1)]
     pub depth: usize,
@@ -97,18 +104,38 @@ impl ImageClassifierConfig {
             ("the classes", self.classes),
             ("the channels of a hidden layer", channels),
             ("the hidden layers", self.depth),
+            ("the width of a hidden layer", self.width.unwrap_or(1)),
         ] {
             if size == 0 {
                 return Err(LayerError::Zero { what });
             }
         }
+        let other_kind = |what, kind| Err(LayerError::OtherKind { what, kind });
+        if self.width.is_some() && self.hidden != HiddenKind::Dense {
+            return other_kind("the outputs of a hidden layer", "dense");
+        }
+        if self.modes.is_some() && self.hidden != HiddenKind::SpectralCirculant {
+            return other_kind("modes", "spectral circulant");
+        }
         let mut seeds = Seeds::new(self.seed);
         let grid = [height, width];
-        let mut layer = |channels_in: usize| -> Result<HiddenLayer, LayerError> {
+        // What a hidden layer gives to the next one: a dense layer with a width of its own has no grid.
+        let (inner, inner_grid) = match self.width {
+            Some(width) => (width, [1, 1]),
+            None => (channels, grid),
+        };
+        let mut layer = |first: bool| -> Result<HiddenLayer, LayerError> {
+            let (channels_in, grid) = if first {
+                (channels_in, grid)
+            } else {
+                (inner, inner_grid)
+            };
             let shape = HiddenShape {
                 kind: self.hidden,
                 channels: [channels_in, channels],
                 grid,
+                width: self.width,
+                modes: self.modes,
             };
             let mut layer = HiddenLayer::new(&shape, seeds.next(), device)?;
             if self.initial_scale != 1.0 {
@@ -116,19 +143,15 @@ impl ImageClassifierConfig {
             }
             Ok(layer)
         };
-        let hidden = layer(if self.depth == 1 {
-            channels_in
-        } else {
-            channels
-        })?;
+        let hidden = layer(self.depth == 1)?;
         let body = (1..self.depth)
-            .map(|position| layer(if position == 1 { channels_in } else { channels }))
+            .map(|position| layer(position == 1))
             .collect::<Result<_, _>>()?;
         Ok(ImageClassifier {
             body,
             hidden,
             output: linear(
-                channels * height * width,
+                inner * inner_grid[0] * inner_grid[1],
                 self.classes,
                 seeds.next(),
                 device,
@@ -266,14 +289,33 @@ mod tests {
             HiddenLayer::SpectralBccb(layer) => layer.forward(images),
             HiddenLayer::SpatialBccb(layer) => layer.forward(images),
             HiddenLayer::Convolution(layer) => layer.forward(images),
-            HiddenLayer::Dense(layer) => layer.forward(rows()).reshape(dims),
+            HiddenLayer::Dense(layer) => {
+                let y = layer.forward(rows());
+                if y.dims()[1] == dims[1] * dims[2] * dims[3] {
+                    y.reshape(dims)
+                } else {
+                    let [batch, width] = y.dims();
+                    y.reshape([batch, width, 1, 1])
+                }
+            }
         })
+    }
+
+    /// All kinds, and those with a width or modes of their own.
+    fn configs() -> Vec<ImageClassifierConfig> {
+        let dense = || config(HiddenKind::Dense);
+        let mut configs: Vec<_> = HiddenKind::ALL.map(config).to_vec();
+        configs.extend([7, 1, 30].map(|width| dense().with_width(Some(width))));
+        configs.push(dense().with_width(Some(4)).with_depth(1));
+        let spectral = || config(HiddenKind::SpectralCirculant);
+        configs.extend([1, 5, 16].map(|modes| spectral().with_modes(Some(modes))));
+        configs
     }
 
     #[test]
     fn deep_models_apply_layer_after_layer() {
-        for kind in HiddenKind::ALL {
-            let model = config(kind).init(&crate::cpu());
+        for config in configs() {
+            let model = config.init(&crate::cpu());
             let x = images(1, 7);
             let features = model
                 .hidden_layers()
@@ -283,7 +325,7 @@ mod tests {
             logits
                 .to_data()
                 .assert_approx_eq::<f32>(&expected.to_data(), Default::default());
-            let members = vec![model.clone(), config(kind).with_seed(1).init(&crate::cpu())];
+            let members = vec![model.clone(), config.with_seed(1).init(&crate::cpu())];
             let together = ImageClassifier::ensemble(members)(x);
             together
                 .narrow(0, 0, 1)
@@ -295,8 +337,8 @@ mod tests {
 
     #[test]
     fn bounds_of_deep_models_hold() {
-        for kind in HiddenKind::ALL {
-            let model = config(kind).init(&crate::cpu());
+        for config in configs() {
+            let model = config.init(&crate::cpu());
             let bound = model.network_bound().expect("finite").upper().get();
             let distance = |a: Tensor<2>| a.powf_scalar(2.0).sum_dim(1).sqrt();
             let (x, y) = (images(2, 200), images(3, 200));
@@ -305,7 +347,7 @@ mod tests {
             let largest = (outputs / inputs).max().into_scalar::<f64>();
             assert!(
                 largest > 0.0 && largest <= bound,
-                "{kind:?} {largest} {bound}"
+                "{config} {largest} {bound}"
             );
         }
     }
@@ -321,6 +363,12 @@ mod tests {
         assert!(error(circulant().with_classes(0)).contains("classes"));
         assert!(error(circulant().with_image([1, 0, 4])).contains("height"));
         assert!(error(circulant().with_channels(Some(3))).contains("BCCB"));
+        assert!(error(circulant().with_width(Some(3))).contains("dense"));
+        assert!(error(circulant().with_modes(Some(0))).contains('0'));
+        assert!(error(circulant().with_modes(Some(394))).contains("394"));
+        let dense = || ImageClassifierConfig::new(HiddenKind::Dense);
+        assert!(error(dense().with_modes(Some(3))).contains("spectral circulant"));
+        assert!(error(dense().with_width(Some(0))).contains("width"));
         let bccb = ImageClassifierConfig::new(HiddenKind::SpatialBccb);
         assert!(error(bccb.with_channels(Some(0))).contains("channels"));
     }

@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::super::data::display::Display;
 use super::super::output::print;
+use super::super::reading::parse_size;
 use crate::data::fetch::FetchOptions;
 use crate::data::{Cache, Normalisation};
 use crate::experiments::folder::pretty;
@@ -82,7 +83,7 @@ pub(super) struct Vit {
     #[arg(long, value_name = "N")]
     patch: Option<usize>,
     /// Scale the pictures of a folder to HEIGHTxWIDTH.
-    #[arg(long, value_name = "HxW", value_parser = size)]
+    #[arg(long, value_name = "HxW", value_parser = parse_size)]
     size: Option<[usize; 2]>,
     /// Take only the first N images of every part, for a quick look.
     #[arg(long, value_name = "N")]
@@ -99,15 +100,6 @@ pub(super) struct Vit {
     /// Print results.json instead of the table.
     #[arg(long)]
     json: bool,
-}
-
-/// `HEIGHTxWIDTH`.
-fn size(text: &str) -> Result<[usize; 2], String> {
-    let sides = text.split_once('x').and_then(|(height, width)| {
-        let side = |text: &str| text.parse().ok().filter(|side| *side > 0);
-        Some([side(height)?, side(width)?])
-    });
-    sides.ok_or_else(|| format!("expected HEIGHTxWIDTH such as 64x64, found {text:?}"))
 }
 
 impl Vit {

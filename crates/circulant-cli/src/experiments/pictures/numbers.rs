@@ -170,8 +170,14 @@ impl Shape {
                 (to_host(layer.weight.val()), [rows, columns], false)
             }
             (Self::Dense(grid), HiddenLayer::Dense(layer)) => {
+                let [inputs, _] = layer.weight.dims();
+                // Behind a layer with a width of its own there is no image.
+                let grid = match inputs % (grid[0] * grid[1]) {
+                    0 => *grid,
+                    _ => [1, inputs],
+                };
                 // `[in, out]`: an output's weights are a column.
-                (to_host(layer.weight.val().transpose()), *grid, false)
+                (to_host(layer.weight.val().transpose()), grid, false)
             }
             _ => return Vec::new(),
         };
