@@ -4,6 +4,7 @@ pub mod certify;
 pub mod curvature;
 pub mod data;
 pub mod evaluate;
+pub mod features;
 pub mod inspect;
 mod output;
 pub mod params;

@@ -159,8 +159,8 @@ impl Cache {
     }
 }
 
-/// A file that others may read as far as the umask allows: a cache is often shared.
-fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
+/// A new file with a name of its own, for the umask to say who may read it: a cache is often shared.
+pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = Builder::new();
     builder.prefix(".new-");
     #[cfg(unix)]

@@ -8,6 +8,7 @@ mod cache;
 mod check;
 pub mod cifar;
 pub mod corrupt;
+pub mod encode;
 mod error;
 mod features;
 pub mod fetch;

@@ -10,9 +10,8 @@ use std::{fs, io};
 use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, TensorView};
 use sha2::{Digest, Sha256};
-use tempfile::NamedTempFile;
 
-use super::cache::Cache;
+use super::cache::{Cache, temporary};
 use super::error::DataError;
 use super::fingerprint::Fingerprint;
 use super::folder::{pictures, subfolders};
@@ -148,7 +147,7 @@ fn store(set: &ImageSet, path: &Path) -> io::Result<()> {
     let images = TensorView::new(Dtype::U8, set.shape().to_vec(), pixels).map_err(invalid)?;
     let labels = TensorView::new(Dtype::I64, vec![labels.len()], &bytes).map_err(invalid)?;
     let metadata = HashMap::from([("classes".to_owned(), names.join(","))]);
-    let file = NamedTempFile::new_in(folder)?;
+    let file = temporary(folder)?;
     let tensors = [("images", images), ("labels", labels)];
     safetensors::serialize_to_file(tensors, Some(metadata), file.path()).map_err(invalid)?;
     file.as_file().sync_all()?;

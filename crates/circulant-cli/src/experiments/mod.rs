@@ -5,6 +5,7 @@
 //! | `config.rs` | all settings of a run, as a TOML file has them |
 //! | `model.rs` | from settings to a Bayesian network |
 //! | `source.rs` | images by name or path |
+//! | `features.rs` | images through a frozen encoder into a file |
 //! | `folder.rs`, `lines.rs` | the folder of a run: settings, facts, steps, checkpoint; files of JSON lines |
 //! | `training.rs` | trains in a folder, or goes on |
 //! | `evaluation.rs` | predictions and their metrics |
@@ -21,6 +22,7 @@ pub mod certification;
 pub mod config;
 pub mod evaluation;
 pub mod facts;
+pub mod features;
 pub mod folder;
 pub mod inspection;
 pub mod interrupt;

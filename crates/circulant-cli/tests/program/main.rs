@@ -5,6 +5,7 @@
 mod commands;
 mod data;
 mod disks;
+mod features;
 mod interruption;
 mod pictures;
 mod refusals;

@@ -1,0 +1,148 @@
+//! `circulant features`: pictures through a frozen encoder, into a file for `train` and `head`.
+
+use std::path::PathBuf;
+
+use anyhow::ensure;
+use clap::Args;
+use serde::Serialize;
+
+use super::output::print;
+use super::reading::{Reading, parse_size};
+use crate::data::Split;
+use crate::data::corrupt::{Corruption, Severity, corrupt};
+use crate::data::encode::{ChannelOrder, Encoder, Numbers, Preprocessing};
+use crate::experiments::config::DataConfig;
+use crate::experiments::features::compute;
+use crate::experiments::interrupt::Interrupt;
+use crate::experiments::source;
+
+/// Run a frozen encoder over images and store its pooled features with the labels.
+///
+/// The encoder is any ONNX file with an image input [N, 3, H, W] and a pooled output [N, features]. Images are bytes divided by
+/// 255 before mean and deviation. The file is safetensors, `features` and `labels`, with the encoder's fingerprint and the
+/// preprocessing in its metadata; `circulant train --data FILE` learns from it. Ctrl-C stops, the same command goes on.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  circulant features resnet50.onnx --data cifar10 --split train --resize 96x96 --out train.safetensors
+  circulant features resnet50.onnx --data photos/ --size 224x224 --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 --out photos.safetensors
+  circulant features resnet50.onnx --data cifar10 --resize 96x96 --corrupt fog --severity 5 --first 1000 --out fog-5.safetensors")]
+pub struct Features {
+    /// The encoder, an ONNX file.
+    encoder: PathBuf,
+    /// A data set by name (see `circulant data list`) or a path.
+    #[arg(long, value_name = "NAME|PATH")]
+    data: String,
+    /// The part to read, where there are two.
+    #[arg(long, value_enum, default_value_t = Split::Test)]
+    split: Split,
+    /// The file for the features.
+    #[arg(long, value_name = "FILE.safetensors")]
+    out: PathBuf,
+    /// Scale images to what the encoder wants, by cubic convolution.
+    #[arg(long, value_name = "HEIGHTxWIDTH", value_parser = parse_size)]
+    resize: Option<[usize; 2]>,
+    /// Subtract from red, green and blue.
+    #[arg(
+        long,
+        value_name = "R,G,B",
+        value_delimiter = ',',
+        allow_negative_numbers = true
+    )]
+    mean: Vec<f32>,
+    /// Divide red, green and blue by, after that.
+    #[arg(long, value_name = "R,G,B", value_delimiter = ',')]
+    std: Vec<f32>,
+    /// The order in which the encoder wants the channels.
+    #[arg(long, value_enum, default_value_t = ChannelOrder::Rgb)]
+    order: ChannelOrder,
+    /// Store half precision.
+    #[arg(long)]
+    half: bool,
+    /// Corrupt the images first, as CIFAR-10-C does.
+    #[arg(long, value_name = "NAME", requires = "severity")]
+    corrupt: Option<Corruption>,
+    /// How strongly, 1 to 5.
+    #[arg(long, value_name = "N", requires = "corrupt")]
+    severity: Option<usize>,
+    /// Decides about the corruption's noise.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    // Last: its heading holds for all flags that follow.
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Summary {
+    out: PathBuf,
+    images: usize,
+    features: usize,
+    /// Those of this process.
+    computed: usize,
+    seconds: f64,
+    images_per_second: Option<f64>,
+}
+
+impl Features {
+    /// Runs the command.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let extension = self
+            .out
+            .extension()
+            .and_then(|extension| extension.to_str());
+        ensure!(
+            extension == Some("safetensors"),
+            "--out: expected a file name that ends with .safetensors, found {}",
+            self.out.display()
+        );
+        let interrupt = Interrupt::listen()?;
+        let mut options = DataConfig {
+            labels_optional: true,
+            ..DataConfig::default()
+        };
+        self.reading.apply(&mut options);
+        let mut set = source::images(&self.data, self.split, &options)?;
+        if let (Some(corruption), Some(level)) = (self.corrupt, self.severity) {
+            set = corrupt(&set, corruption, Severity::new(level)?, self.seed)?;
+        }
+        let [_, _, height, width] = set.shape();
+        let preprocessing = Preprocessing {
+            resize: self.resize,
+            mean: self.mean.clone(),
+            std: self.std.clone(),
+            order: self.order,
+        };
+        let encoder = Encoder::open(&self.encoder, preprocessing, [height, width])?;
+        let numbers = if self.half {
+            Numbers::F16
+        } else {
+            Numbers::F32
+        };
+        let done = compute(&encoder, &set, &self.out, numbers, &interrupt, "features")?;
+        let summary = Summary {
+            out: self.out.clone(),
+            images: set.len(),
+            features: encoder.features(),
+            computed: done.pictures,
+            seconds: done.seconds,
+            images_per_second: done.speed(),
+        };
+        if self.json {
+            return print(&format!("{}\n", serde_json::to_string(&summary)?));
+        }
+        let speed = match summary.images_per_second {
+            Some(speed) => format!("{} computed now, {speed:.1} per second", summary.computed),
+            None => "already there".to_owned(),
+        };
+        print(&format!(
+            "{}: {} images, {} features each; {speed}\n",
+            summary.out.display(),
+            summary.images,
+            summary.features
+        ))
+    }
+}

@@ -1,0 +1,158 @@
+//! Features of pictures from a frozen encoder: any ONNX file with one picture as input, `[N, 3, H, W]`, and a pooled output,
+//! `[N, features]` or `[N, features, 1, 1]`. tract runs it, in pure Rust.
+//!
+//! Pictures go through one by one, as many at once as there are threads: every core has work from the first layer to the last,
+//! and the features of a picture do not depend on its neighbours.
+
+mod file;
+mod preprocess;
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+use tract_onnx::prelude::{
+    DatumExt, Framework, InferenceModelExt, IntoRunnable, Tensor, TypedRunnableModel, tvec,
+};
+
+use super::error::DataError;
+use super::fingerprint::Fingerprint;
+use super::images::ImageSet;
+
+pub use file::{FeatureFile, Identity, Numbers};
+pub use preprocess::{ChannelOrder, Preprocessing};
+
+/// An encoder for pictures of one size.
+pub struct Encoder {
+    plan: Arc<TypedRunnableModel>,
+    preprocessing: Preprocessing,
+    /// `[height, width]` of its input.
+    size: [usize; 2],
+    features: usize,
+    fingerprint: Fingerprint,
+    place: String,
+}
+
+impl Encoder {
+    /// Reads an ONNX file and makes it ready for pictures `[height, width]`, before they are scaled.
+    pub fn open(
+        path: &Path,
+        preprocessing: Preprocessing,
+        picture: [usize; 2],
+    ) -> Result<Self, DataError> {
+        preprocessing.check()?;
+        let place = path.display().to_string();
+        let bytes = fs::read(path).map_err(DataError::io("read", path))?;
+        let mut hash = Sha256::new();
+        hash.update(&bytes);
+        let size = preprocessing.size(picture);
+        let wrong = |found: String, help: &str| {
+            let expected =
+                "an ONNX encoder with the input [N, 3, H, W] and a pooled output [N, features]";
+            DataError::format(place.clone(), expected, found, help)
+        };
+        let not_onnx = |error: tract_onnx::prelude::TractError| {
+            wrong(
+                format!("{error:#}"),
+                "export it again, with the pictures' size left open or equal to --resize",
+            )
+        };
+        let shape = [1, 3, size[0], size[1]];
+        let model = tract_onnx::onnx()
+            .model_for_read(&mut &bytes[..])
+            .and_then(|model| model.with_input_fact(0, f32::fact(shape).into()))
+            .and_then(|model| model.into_optimized())
+            .map_err(not_onnx)?;
+        let output = model.output_fact(0).map_err(not_onnx)?;
+        let dims: Option<Vec<usize>> = output.shape.as_concrete().map(<[usize]>::to_vec);
+        let features = match dims.as_deref() {
+            Some([1, features] | [1, features, 1, 1]) if *features > 0 => *features,
+            other => {
+                return Err(wrong(
+                    format!("an output of the shape {other:?} for one picture"),
+                    "cut the file behind its pooling, before the classifier",
+                ));
+            }
+        };
+        let plan = model.into_runnable().map_err(not_onnx)?;
+        Ok(Self {
+            plan,
+            preprocessing,
+            size,
+            features,
+            fingerprint: Fingerprint::from_hash(hash),
+            place,
+        })
+    }
+
+    /// Numbers per picture.
+    pub fn features(&self) -> usize {
+        self.features
+    }
+
+    /// The SHA-256 of the file.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// What is done to pictures first.
+    pub fn preprocessing(&self) -> &Preprocessing {
+        &self.preprocessing
+    }
+
+    /// The features of some pictures of a set, row by row.
+    pub fn encode(&self, set: &ImageSet, range: Range<usize>) -> Result<Vec<f32>, DataError> {
+        let channels = set.shape()[1];
+        if channels != 1 && channels != 3 {
+            return Err(DataError::format(
+                set.source(),
+                "pictures with one or three channels",
+                format!("{channels} channels"),
+                "encoders see grey or colour pictures",
+            ));
+        }
+        let rows: Result<Vec<Vec<f32>>, DataError> = range
+            .into_par_iter()
+            .map(|index| self.one(set, index))
+            .collect();
+        Ok(rows?.concat())
+    }
+
+    fn one(&self, set: &ImageSet, index: usize) -> Result<Vec<f32>, DataError> {
+        let failed = |found: String| {
+            DataError::format(
+                self.place.clone(),
+                format!(
+                    "{} finite features of picture {index} of {}",
+                    self.features,
+                    set.source()
+                ),
+                found,
+                "check the picture and the preprocessing that the encoder asks for",
+            )
+        };
+        let values = self.preprocessing.apply(set, index);
+        let input = Tensor::from_shape(&[1, 3, self.size[0], self.size[1]], &values)
+            .map_err(|error| failed(error.to_string()))?;
+        let output = self
+            .plan
+            .run(tvec!(input.into()))
+            .map_err(|error| failed(error.to_string()))?;
+        let row: Vec<f32> = output[0]
+            .to_plain_array_view::<f32>()
+            .map_err(|error| failed(error.to_string()))?
+            .iter()
+            .copied()
+            .collect();
+        match row.iter().find(|x| !x.is_finite()) {
+            Some(x) => Err(failed(format!("{x} among them"))),
+            None => Ok(row),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
