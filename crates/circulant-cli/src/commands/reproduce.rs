@@ -1,5 +1,6 @@
 //! `circulant reproduce`: the paper's experiments.
 
+mod heads;
 mod vit;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub struct Reproduce {
 #[derive(Subcommand)]
 enum Experiment {
     Mnist(Mnist),
+    Heads(Box<heads::Heads>),
     Vit(vit::Vit),
 }
 
@@ -35,6 +37,7 @@ impl Reproduce {
     pub fn run(&self) -> anyhow::Result<()> {
         match &self.experiment {
             Experiment::Mnist(command) => command.run(),
+            Experiment::Heads(command) => command.run(),
             Experiment::Vit(command) => command.run(),
         }
     }

@@ -118,6 +118,20 @@ const CHECKPOINT: &str = "checkpoint.safetensors";
 const METRICS: &str = "metrics.json";
 
 impl RunFolder {
+    /// A new folder, or the one of an earlier process with the same settings and data.
+    pub fn at(path: &Path, config: RunConfig, data: DataFacts) -> anyhow::Result<Self> {
+        if !path.join(CONFIG).exists() {
+            return Self::create(path, config, data);
+        }
+        let folder = Self::open(path)?;
+        ensure!(
+            folder.config == config && folder.facts.data.fingerprint == data.fingerprint,
+            "{} holds a run with other settings or other data; choose another folder with --out, or delete it",
+            path.display()
+        );
+        Ok(folder)
+    }
+
     /// Makes the folder for a new run. A folder with anything in it is left alone.
     pub fn create(path: &Path, config: RunConfig, data: DataFacts) -> anyhow::Result<Self> {
         let network = model::network(&config, data.image(), data.classes)?;

@@ -16,6 +16,7 @@
 //! | `values.rs` | a number of several seeds |
 //! | `facts.rs` | versions, commit, machine |
 //! | `mnist/` | the paper's first experiment and its report |
+//! | `heads/` | the second one: heads on frozen features |
 //! | `vit/` | the third one: vision transformers, dense and spectral |
 
 pub mod certification;
@@ -24,6 +25,7 @@ pub mod evaluation;
 pub mod facts;
 pub mod features;
 pub mod folder;
+pub mod heads;
 pub mod inspection;
 pub mod interrupt;
 pub mod lines;

@@ -31,12 +31,32 @@ pub struct Trained {
     pub loss: Option<f64>,
 }
 
+/// Looks at a network in training.
+pub trait Observer {
+    /// Steps between two looks.
+    fn every(&self) -> u64;
+
+    /// The network after so many steps.
+    fn see(&mut self, step: u64, network: &Bayesian<ImageClassifier>) -> anyhow::Result<()>;
+}
+
 /// Trains until all steps are done or the user asks to stop. If the folder has a checkpoint, it goes on from there.
 pub fn train(
     folder: &RunFolder,
     data: &LabelledData<4>,
     interrupt: &Interrupt,
     title: &str,
+) -> anyhow::Result<Trained> {
+    train_observed(folder, data, interrupt, title, None)
+}
+
+/// [`train`] with somebody who looks at the network now and then.
+pub fn train_observed(
+    folder: &RunFolder,
+    data: &LabelledData<4>,
+    interrupt: &Interrupt,
+    title: &str,
+    mut observer: Option<&mut dyn Observer>,
 ) -> anyhow::Result<Trained> {
     let config = &folder.config;
     let mut svi = svi(folder, data.examples())?;
@@ -60,28 +80,41 @@ pub fn train(
         path: checkpoint,
         every: config.training.checkpoint_every,
     };
-    let stop = svi.fit(data, Some(&plan), |report| {
-        let line = StepLine::new(report, before + start.elapsed().as_secs_f64());
-        loss = Some(report.loss);
-        if let Err(error) = log.log.add(&line) {
-            failed = Some(error);
-            return ControlFlow::Break(());
+    let every = observer.as_ref().map(|observer| observer.every());
+    let stop = loop {
+        let mut looks = false;
+        let stop = svi.fit(data, Some(&plan), |report| {
+            let line = StepLine::new(report, before + start.elapsed().as_secs_f64());
+            loss = Some(report.loss);
+            if let Err(error) = log.log.add(&line) {
+                failed = Some(error);
+                return ControlFlow::Break(());
+            }
+            progress.at(report.step + 1, || format!("loss {:.4}", report.loss));
+            looks = every.is_some_and(|every| (report.step + 1).is_multiple_of(every.max(1)));
+            if looks || interrupt.is_asked() {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        let stop = stop.map_err(|error| match error {
+            BayesError::Checkpoint(CheckpointError::File { .. }) => anyhow::Error::new(error).context(
+                "the checkpoint cannot be written; is there space on the disk, and may you write there?",
+            ),
+            other => other.into(),
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
         }
-        progress.at(report.step + 1, || format!("loss {:.4}", report.loss));
-        if interrupt.is_asked() {
-            return ControlFlow::Break(());
+        if let (true, Some(observer)) = (looks, observer.as_deref_mut()) {
+            observer.see(svi.steps_done(), svi.network())?;
+            if !interrupt.is_asked() && svi.steps_done() < config.training.steps {
+                continue;
+            }
         }
-        ControlFlow::Continue(())
-    });
-    let stop = stop.map_err(|error| match error {
-        BayesError::Checkpoint(CheckpointError::File { .. }) => anyhow::Error::new(error).context(
-            "the checkpoint cannot be written; is there space on the disk, and may you write there?",
-        ),
-        other => other.into(),
-    })?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
+        let done = svi.steps_done() >= config.training.steps;
+        break if looks && done { Stop::Finished } else { stop };
+    };
     let (steps, seconds) = (svi.steps_done(), before + start.elapsed().as_secs_f64());
     let loss_text = loss.map_or(String::new(), |loss| format!(", loss {loss:.4}"));
     progress.finish(format!("{steps} steps in {seconds:.1} s{loss_text}"));

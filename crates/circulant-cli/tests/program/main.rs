@@ -6,6 +6,7 @@ mod commands;
 mod data;
 mod disks;
 mod features;
+mod heads;
 mod interruption;
 mod pictures;
 mod refusals;

@@ -7,7 +7,7 @@ pub mod sets;
 pub mod settings;
 mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{bail, ensure};
@@ -126,7 +126,11 @@ impl Work<'_> {
             let mut config = variant.config.clone();
             config.training.seed = seed;
             let path = self.plan.out.join("runs").join(&variant.name);
-            let folder = self.folder(&path.join(format!("seed-{seed}")), config)?;
+            let folder = RunFolder::at(
+                &path.join(format!("seed-{seed}")),
+                config,
+                self.facts.clone(),
+            )?;
             count = [folder.facts.weights, folder.facts.biases];
             let title = format!("{}, seed {seed}", variant.title);
             let trained = train(&folder, &self.data, self.interrupt, &title)?;
@@ -147,20 +151,6 @@ impl Work<'_> {
             steps,
             example: example.expect("there is a seed"),
         })
-    }
-
-    /// A new folder, or the one of an earlier process with the same settings and data.
-    fn folder(&self, path: &Path, config: RunConfig) -> anyhow::Result<RunFolder> {
-        if !path.join("config.toml").exists() {
-            return RunFolder::create(path, config, self.facts.clone());
-        }
-        let folder = RunFolder::open(path)?;
-        ensure!(
-            folder.config == config && folder.facts.data.fingerprint == self.facts.fingerprint,
-            "{} holds a run with other settings or other data; choose another folder with --out, or delete it",
-            path.display()
-        );
-        Ok(folder)
     }
 
     fn evaluate(

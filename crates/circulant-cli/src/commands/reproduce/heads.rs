@@ -1,0 +1,163 @@
+//! `circulant reproduce heads`.
+
+use std::path::PathBuf;
+
+use anyhow::ensure;
+use clap::Args;
+
+use super::super::data::display::Display;
+use super::super::output::print;
+use super::super::reading::parse_size;
+use crate::data::encode::{ChannelOrder, Preprocessing};
+use crate::data::fetch::FetchOptions;
+use crate::data::{Cache, Normalisation};
+use crate::experiments::folder::pretty;
+use crate::experiments::heads::sets::Request;
+use crate::experiments::heads::settings::{heads, shared};
+use crate::experiments::heads::{Plan, plain};
+use crate::experiments::interrupt::Interrupt;
+
+/// Bayesian heads on frozen features of CIFAR-10, with its corruptions as the data they should find strange.
+///
+/// Computes the features of all pictures and of corrupted test pictures with an encoder (ONNX), once; trains nine heads with
+/// every seed on them; evaluates accuracy, calibration, strangeness per corruption and severity, norms, margins and certified
+/// radii; and writes report.html, results.json, all figures and all run folders below --out. What is already there is
+/// not repeated, so the same command goes on after Ctrl-C.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  circulant reproduce heads --encoder resnet50.onnx --resize 96x96
+  circulant reproduce heads --encoder resnet50.onnx --resize 96x96 --cifar10-c CIFAR-10-C/
+  circulant reproduce heads --features runs/heads/features --heads spectral,dense-32 --seeds 0 --out runs/two")]
+pub(super) struct Heads {
+    /// The encoder, an ONNX file with an image input [N, 3, H, W] and a pooled output; needed while features are missing.
+    #[arg(long, value_name = "FILE.onnx")]
+    encoder: Option<PathBuf>,
+    /// The folder for the features [default: features below --out].
+    #[arg(long, value_name = "FOLDER")]
+    features: Option<PathBuf>,
+    /// The pictures: a name of `data list`, or a path with a training and a test part.
+    #[arg(long, default_value = "cifar10", value_name = "NAME|PATH")]
+    data: String,
+    /// The folder for everything.
+    #[arg(long, value_name = "FOLDER", default_value = "runs/heads")]
+    out: PathBuf,
+    /// Heads by the names of their folders, separated by commas [default: all].
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+    heads: Vec<String>,
+    /// Seeds, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "0,1,2")]
+    seeds: Vec<u64>,
+    /// SVI steps per head.
+    #[arg(long, value_name = "N", default_value_t = shared().training.steps)]
+    steps: u64,
+    /// Posterior samples per prediction.
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    samples: usize,
+    /// Test pictures that are corrupted.
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    corrupted: usize,
+    /// The folder of CIFAR-10-C, to use its pictures instead of our corruptions.
+    #[arg(long, value_name = "FOLDER")]
+    cifar10_c: Option<PathBuf>,
+    /// Scale pictures to what the encoder wants, by cubic convolution.
+    #[arg(long, value_name = "HEIGHTxWIDTH", value_parser = parse_size)]
+    resize: Option<[usize; 2]>,
+    /// Subtract from red, green and blue.
+    #[arg(
+        long,
+        value_name = "R,G,B",
+        value_delimiter = ',',
+        allow_negative_numbers = true
+    )]
+    mean: Vec<f32>,
+    /// Divide red, green and blue by, after that.
+    #[arg(long, value_name = "R,G,B", value_delimiter = ',')]
+    std: Vec<f32>,
+    /// The order in which the encoder wants the channels.
+    #[arg(long, value_enum, default_value_t = ChannelOrder::Rgb)]
+    order: ChannelOrder,
+    /// Take only the first N pictures of every part, for a quick look.
+    #[arg(long, value_name = "N")]
+    first: Option<usize>,
+    /// A folder that may have the files of the data set.
+    #[arg(long, env = "CIRCULANT_DATA", value_name = "FOLDER")]
+    from: Option<PathBuf>,
+    /// Fetch nothing over the network.
+    #[arg(long)]
+    offline: bool,
+    /// Print results.json instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Heads {
+    pub(super) fn run(&self) -> anyhow::Result<()> {
+        for (flag, number) in [("--samples", self.samples), ("--corrupted", self.corrupted)] {
+            ensure!(number > 0, "{flag}: expected 1 or more, got 0");
+        }
+        let interrupt = Interrupt::listen()?;
+        let mut options = FetchOptions::new(Cache::from_environment()?);
+        options.from.clone_from(&self.from);
+        options.network = !self.offline;
+        let features = self.features.clone();
+        let request = Request {
+            folder: features.unwrap_or_else(|| self.out.join("features")),
+            encoder: self.encoder.clone(),
+            preprocessing: Preprocessing {
+                resize: self.resize,
+                mean: self.mean.clone(),
+                std: self.std.clone(),
+                order: self.order,
+            },
+            data: self.data.clone(),
+            first: self.first,
+            corrupted: self.corrupted,
+            published: self.cifar10_c.clone(),
+        };
+        let done = request.compute(&options, &Display::new(), &interrupt)?;
+        if let Some(speed) = done.speed() {
+            eprintln!(
+                "features of {} pictures, {speed:.1} per second",
+                done.pictures
+            );
+        }
+        let sets = request.load()?;
+        let mut settings = shared();
+        settings.training.steps = self.steps;
+        settings.data.train.clone_from(&self.data);
+        settings.data.first = self.first;
+        settings.data.normalisation = Normalisation::standard_of(&sets.train);
+        settings.check()?;
+        let mut chosen = heads(&settings, sets.features());
+        let names: Vec<String> = chosen.iter().map(|head| head.name.clone()).collect();
+        for name in &self.heads {
+            ensure!(
+                names.contains(name),
+                "--heads: expected some of {}, got {name:?}",
+                names.join(", ")
+            );
+        }
+        if !self.heads.is_empty() {
+            chosen.retain(|head| self.heads.contains(&head.name));
+        }
+        let plan = Plan {
+            sets,
+            data: self.data.clone(),
+            seeds: self.seeds.clone(),
+            heads: chosen,
+            settings,
+            samples: self.samples,
+            out: self.out.clone(),
+        };
+        let experiment = plan.run(&interrupt)?;
+        eprintln!("writing the report");
+        let results = experiment.write()?;
+        if self.json {
+            print(&pretty(&results)?)?;
+        } else {
+            print(&plain(&experiment, &results))?;
+        }
+        eprintln!("look at {}", self.out.join("report.html").display());
+        Ok(())
+    }
+}

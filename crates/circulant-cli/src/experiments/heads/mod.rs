@@ -1,0 +1,347 @@
+//! The paper's second experiment: Bayesian heads on frozen features, with corrupted pictures as the strange data.
+
+pub mod paper;
+mod report;
+pub mod results;
+pub mod sets;
+pub mod settings;
+mod table;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, bail, ensure};
+use burn::module::Module;
+use circulant::bayes::{Bayesian, LabelledData, Predictions, Stop};
+use circulant::geometry::{CertificateConfig, Lipschitz, PosteriorGeometryConfig, Target};
+use circulant::models::ImageClassifier;
+use serde::{Deserialize, Serialize};
+
+use self::results::{CorruptionMetrics, Geometry, HeadResult, Results, RunMetrics};
+use self::sets::Sets;
+use super::certification::Quantiles;
+use super::config::RunConfig;
+use super::evaluation::{Sampling, class_metrics, labels_of, ood_metrics, probabilities};
+use super::folder::{DataFacts, RunFolder, pretty, write};
+use super::interrupt::Interrupt;
+use super::lines::{self, Log};
+use super::mnist::settings::Variant;
+use super::source;
+use super::training::{Observer, train_observed};
+
+pub use report::document;
+pub use table::plain;
+
+/// Test features that are certified.
+const CERTIFIED: usize = 1000;
+/// Networks drawn for the geometry of the posterior.
+const DRAWN: usize = 50;
+/// Of them, how many inputs each is certified at.
+const PER_SAMPLE: usize = 200;
+/// Looks at the Lipschitz bound during training.
+const LOOKS: u64 = 40;
+
+/// What is asked for.
+pub struct Plan {
+    /// The features.
+    pub sets: Sets,
+    /// What the pictures are called.
+    pub data: String,
+    /// Seeds of the runs.
+    pub seeds: Vec<u64>,
+    /// The heads.
+    pub heads: Vec<Variant>,
+    /// What they share.
+    pub settings: RunConfig,
+    /// Posterior samples of the predictions.
+    pub samples: usize,
+    /// The folder for everything.
+    pub out: PathBuf,
+}
+
+/// One look at the bound: a line of `lipschitz.jsonl`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BoundLine {
+    /// Steps done.
+    pub step: u64,
+    /// The Lipschitz bound of the posterior's mean.
+    pub bound: f64,
+}
+
+/// A head and all its runs.
+pub struct Outcome {
+    /// The head.
+    pub variant: Variant,
+    /// Its numbers.
+    pub result: HeadResult,
+    /// The bound during training, first seed.
+    pub trajectory: Vec<BoundLine>,
+    /// Of networks drawn from the posterior, first seed.
+    pub bounds: Vec<f64>,
+    /// Proven radii of the posterior's mean where the class is right, first seed.
+    pub radii: Vec<f64>,
+    /// On the clean test features, first seed.
+    pub id_entropy: Vec<f32>,
+    /// On all corruptions of severity 5, first seed.
+    pub ood_entropy: Vec<f32>,
+}
+
+/// Everything that was run.
+pub struct Experiment {
+    /// What was asked for.
+    pub plan: Plan,
+    /// The heads.
+    pub heads: Vec<Outcome>,
+    /// Since when.
+    pub start: Instant,
+}
+
+impl Plan {
+    /// Whether the numbers may stand beside the paper's.
+    pub fn is_the_papers(&self) -> bool {
+        self.data == "cifar10"
+    }
+
+    /// Trains and evaluates everything. Runs that are already whole in the folder are not repeated.
+    pub fn run(self, interrupt: &Interrupt) -> anyhow::Result<Experiment> {
+        let start = Instant::now();
+        ensure!(!self.seeds.is_empty(), "expected at least one seed");
+        let facts = DataFacts::of(&self.sets.train);
+        let normalisation = &self.settings.data.normalisation;
+        let data = source::labelled(&self.sets.train, normalisation, facts.classes)?;
+        let work = Work {
+            plan: &self,
+            facts,
+            data,
+            interrupt,
+        };
+        let heads: anyhow::Result<Vec<Outcome>> =
+            self.heads.iter().map(|head| work.outcome(head)).collect();
+        Ok(Experiment {
+            heads: heads?,
+            plan: self,
+            start,
+        })
+    }
+}
+
+/// Writes the bound down while a head learns.
+struct BoundLog {
+    every: u64,
+    log: Log<BoundLine>,
+}
+
+impl Observer for BoundLog {
+    fn every(&self) -> u64 {
+        self.every
+    }
+
+    fn see(&mut self, step: u64, network: &Bayesian<ImageClassifier>) -> anyhow::Result<()> {
+        let bound = network.valid().mean().network_bound()?.upper().get();
+        self.log.add(&BoundLine { step, bound })
+    }
+}
+
+struct Work<'a> {
+    plan: &'a Plan,
+    facts: DataFacts,
+    data: LabelledData<4>,
+    interrupt: &'a Interrupt,
+}
+
+/// What the first seed is used for besides its metrics.
+struct Example {
+    network: Bayesian<ImageClassifier>,
+    trajectory: Vec<BoundLine>,
+    id: Predictions,
+    ood_entropy: Vec<f32>,
+}
+
+impl Work<'_> {
+    fn outcome(&self, variant: &Variant) -> anyhow::Result<Outcome> {
+        let (mut runs, mut example, mut counts) = (Vec::new(), None, [0; 2]);
+        for &seed in &self.plan.seeds {
+            let (folder, metrics, found) = self.one(variant, seed)?;
+            counts = [folder.facts.weights, folder.facts.biases];
+            runs.push(metrics);
+            example.get_or_insert(found);
+        }
+        let example = example.context("there is a seed")?;
+        let (geometry, bounds, radii) = self.geometry(&example.network)?;
+        let modes = settings::modes(&variant.config, self.plan.sets.features());
+        Ok(Outcome {
+            result: HeadResult::new(variant.name.clone(), counts, modes, geometry, runs),
+            variant: variant.clone(),
+            trajectory: example.trajectory,
+            bounds,
+            radii,
+            id_entropy: example.id.predictive_entropy,
+            ood_entropy: example.ood_entropy,
+        })
+    }
+
+    fn one(
+        &self,
+        variant: &Variant,
+        seed: u64,
+    ) -> anyhow::Result<(RunFolder, RunMetrics, Example)> {
+        let mut config = variant.config.clone();
+        config.training.seed = seed;
+        let path = self
+            .plan
+            .out
+            .join("runs")
+            .join(&variant.name)
+            .join(format!("seed-{seed}"));
+        let steps = config.training.steps;
+        let folder = RunFolder::at(&path, config, self.facts.clone())?;
+        let title = format!("{}, seed {seed}", variant.title);
+        let log_path = path.join("lipschitz.jsonl");
+        // Lines of steps that no checkpoint has are forgotten with them.
+        let done = folder.steps()?.len() as u64;
+        let mut kept: Vec<BoundLine> = lines::read(&log_path)?;
+        kept.retain(|line| folder.checkpoint().exists() && line.step <= done);
+        let mut observer = BoundLog {
+            every: (steps / LOOKS).max(1),
+            log: Log::open(&log_path, &kept)?,
+        };
+        let trained = train_observed(
+            &folder,
+            &self.data,
+            self.interrupt,
+            &title,
+            Some(&mut observer),
+        )?;
+        if trained.stop == Stop::Asked {
+            bail!(
+                "stopped in {title}; the same command goes on from there (--out {})",
+                self.plan.out.display()
+            );
+        }
+        let (metrics, id, ood_entropy) = self.evaluate(&trained.network, seed, trained.seconds)?;
+        let example = Example {
+            network: trained.network,
+            trajectory: lines::read(&log_path)?,
+            id,
+            ood_entropy,
+        };
+        Ok((folder, metrics, example))
+    }
+
+    fn evaluate(
+        &self,
+        network: &Bayesian<ImageClassifier>,
+        seed: u64,
+        seconds: f64,
+    ) -> anyhow::Result<(RunMetrics, Predictions, Vec<f32>)> {
+        let sets = &self.plan.sets;
+        let sampling = Sampling {
+            samples: self.plan.samples,
+            seed,
+        };
+        let normalisation = &self.plan.settings.data.normalisation;
+        let id = sampling.predict(network, &sets.test, normalisation, "test features")?;
+        let (class, _) = class_metrics(&probabilities(&id)?, &labels_of(&sets.test)?)?;
+        let (mut corruptions, mut entropies) = (Vec::new(), Vec::new());
+        for strange in &sets.corrupted {
+            let name = strange.corruption.name();
+            let ood = sampling.predict(network, &strange.set, normalisation, name)?;
+            let metrics = ood_metrics(&id, &ood)?;
+            let (class, _) = class_metrics(&probabilities(&ood)?, &labels_of(&strange.set)?)?;
+            corruptions.push(CorruptionMetrics {
+                corruption: name,
+                severity: strange.severity.level(),
+                auroc: metrics.auroc,
+                fpr95: metrics.fpr95,
+                accuracy: class.accuracy,
+            });
+            if strange.severity.level() == 5 {
+                entropies.extend(ood.predictive_entropy);
+            }
+        }
+        let metrics = RunMetrics {
+            seed,
+            class,
+            corruptions,
+            seconds,
+        };
+        Ok((metrics, id, entropies))
+    }
+
+    fn geometry(
+        &self,
+        network: &Bayesian<ImageClassifier>,
+    ) -> anyhow::Result<(Geometry, Vec<f64>, Vec<f64>)> {
+        let normalisation = &self.plan.settings.data.normalisation;
+        let test = self.plan.sets.test.first(CERTIFIED);
+        let few = test.first(PER_SAMPLE);
+        let (labels, few_labels) = (labels_of(&test)?, labels_of(&few)?);
+        let mean = network.valid().mean();
+        let certificates = CertificateConfig::new().certify(
+            &mean,
+            source::tensor(&test, normalisation)?,
+            Target::True(&labels),
+        )?;
+        let posterior = PosteriorGeometryConfig::new().with_samples(DRAWN).measure(
+            network,
+            source::tensor(&few, normalisation)?,
+            Target::True(&few_labels),
+        )?;
+        let inputs = &certificates.inputs;
+        let of = |pick: &dyn Fn(&circulant::geometry::Certificate) -> f64| -> Vec<f64> {
+            inputs.iter().map(pick).collect()
+        };
+        let geometry = Geometry {
+            inputs: inputs.len(),
+            lipschitz: certificates.network.upper().get(),
+            posterior_lipschitz: Quantiles::from(&posterior.bounds),
+            margin: Quantiles::from(&posterior.margins),
+            posterior_radius: Quantiles::from(&posterior.paper),
+            radius: Quantiles::of(of(&|input| input.paper.get())),
+            best_radius: Quantiles::of(of(&|input| input.best().get())),
+        };
+        let right = inputs.iter().filter(|input| input.is_certified());
+        let radii = right.map(|input| input.best().get()).collect();
+        Ok((geometry, posterior.bounds.values().to_vec(), radii))
+    }
+}
+
+impl Experiment {
+    /// The numbers.
+    pub fn results(&self) -> Results {
+        let (plan, sets) = (&self.plan, &self.plan.sets);
+        let runs = self.heads.iter().flat_map(|head| &head.result.runs);
+        Results {
+            data: plan.data.clone(),
+            inputs: [
+                sets.train.len(),
+                sets.test.len(),
+                sets.corrupted
+                    .first()
+                    .map_or(0, |strange| strange.set.len()),
+            ],
+            features: sets.features(),
+            seeds: plan.seeds.clone(),
+            samples: plan.samples,
+            heads: self.heads.iter().map(|head| head.result.clone()).collect(),
+            settings: plan.settings.clone(),
+            training_seconds: runs.map(|run| run.seconds).sum(),
+            wall_seconds: self.start.elapsed().as_secs_f64(),
+        }
+    }
+
+    /// Writes `report.html`, its figures as files, and `results.json`, which is there only when everything else is.
+    pub fn write(&self) -> anyhow::Result<Results> {
+        let (out, results) = (&self.plan.out, self.results());
+        let document = document(self, &results)?;
+        document.write(&out.join("report.html"))?;
+        let figures = out.join("figures");
+        std::fs::create_dir_all(&figures)
+            .with_context(|| format!("cannot make the folder {}", figures.display()))?;
+        for (name, drawing) in document.drawings() {
+            write(&figures.join(format!("{name}.svg")), drawing.standalone())?;
+        }
+        write(&out.join("results.json"), pretty(&results)?)?;
+        Ok(results)
+    }
+}

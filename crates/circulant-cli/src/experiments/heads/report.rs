@@ -1,0 +1,292 @@
+//! `report.html` of the experiment.
+
+use circulant::metrics::entropy_density;
+
+use super::super::facts::Facts;
+use super::results::{HeadResult, Results};
+use super::{Experiment, Outcome, paper};
+use crate::report::figure::{
+    Axis, CertifiedAccuracy, Curve, Curves, Densities, Density, Distribution, ENTROPY_ZOOM,
+    Histograms, Radii,
+};
+use crate::report::{
+    Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section, Table,
+};
+
+/// The page.
+pub fn document(experiment: &Experiment, results: &Results) -> anyhow::Result<Document> {
+    let seeds: Vec<String> = results.seeds.iter().map(u64::to_string).collect();
+    let [train, test, strange] = results.inputs;
+    Ok(Document {
+        title: format!("Bayesian heads on frozen features of {}", results.data),
+        intro: vec![format!(
+            "{} pooled features per picture; {} SVI steps per head, seeds {}, {} posterior samples per prediction. Learned from \
+             {train} pictures, tested on {test}, and shown {strange} corrupted ones of each of {} kinds.",
+            results.features,
+            results.settings.training.steps,
+            seeds.join(", "),
+            results.samples,
+            experiment.plan.sets.corrupted.len()
+        )],
+        banners: Vec::new(),
+        sections: vec![
+            main_table(experiment, results),
+            spectrum(results),
+            entropies(experiment, results)?,
+            geometry(experiment),
+            corruptions(results),
+        ],
+        provenance: Facts::gather().provenance(
+            results.seeds.clone(),
+            experiment.start.elapsed(),
+            results.settings.to_toml(),
+        ),
+    })
+}
+
+fn main_table(experiment: &Experiment, results: &Results) -> Section {
+    let row = |outcome: &Outcome| {
+        let result = &outcome.result;
+        let paper = experiment
+            .plan
+            .is_the_papers()
+            .then(|| paper::row(&result.name))
+            .flatten();
+        ComparisonRow {
+            name: outcome.variant.title.clone(),
+            facts: vec![
+                Cell::Count(result.weights as u64),
+                Cell::number(result.seconds.mean, 1),
+            ],
+            ours: result
+                .columns()
+                .map(|values| {
+                    Some(Estimate {
+                        mean: values.mean,
+                        spread: (values.values.len() > 1).then_some(values.std),
+                    })
+                })
+                .to_vec(),
+            paper: paper.map_or(vec![None; 6], |row| row.to_vec()),
+        }
+    };
+    let table = Comparison {
+        caption: "Means over the seeds, with the sample standard deviation".to_owned(),
+        subject: "head".to_owned(),
+        facts: ["weights", "seconds"].map(Column::number).to_vec(),
+        metrics: paper::metrics(),
+        rows: experiment.heads.iter().map(row).collect(),
+        footnotes: vec![format!(
+            "AUROC and FPR@95 of the predictive entropy: means over corruptions and severities, and at severity 5. ECE with 10 \
+             bins. Weights are real numbers, without biases. Training of all heads and seeds took {:.0} s.",
+            results.training_seconds
+        )],
+    };
+    Section::new("Results beside the paper's").table(table.table())
+}
+
+fn spectrum(results: &Results) -> Section {
+    let mut spectral: Vec<&HeadResult> = results
+        .heads
+        .iter()
+        .filter(|head| head.modes.is_some())
+        .collect();
+    spectral.sort_by_key(|head| head.modes);
+    let section = Section::new("How many frequencies are needed");
+    if spectral.len() < 2 {
+        return section.text("Only one spectral head ran.");
+    }
+    let draw = |title: &str, unit: &str, pick: fn(&HeadResult) -> &super::super::values::Values| {
+        let x = || {
+            spectral
+                .iter()
+                .map(|head| head.modes.unwrap_or(0) as f64)
+                .collect()
+        };
+        let runs: Vec<Vec<f64>> = (0..results.seeds.len())
+            .map(|seed| {
+                spectral
+                    .iter()
+                    .map(|head| pick(head).values[seed])
+                    .collect()
+            })
+            .collect();
+        let mut curves = vec![Curve::over_seeds("spectral", x(), &runs)];
+        for head in results.heads.iter().filter(|head| head.modes.is_none()) {
+            let level = vec![pick(head).mean; spectral.len()];
+            curves.push(
+                Curve::new(head.name.clone(), x(), level)
+                    .looking(crate::report::figure::CurveLook::Dashed),
+            );
+        }
+        Curves {
+            title: title.to_owned(),
+            x: Axis::log("K, the lowest frequencies of the head"),
+            y: Axis::linear(unit),
+            curves,
+        }
+        .draw()
+    };
+    section.figure(Figure::of(
+        "modes",
+        "Heads that keep only the K lowest frequencies; other heads as dashed lines. Bands from the smallest to the largest \
+         seed.",
+        vec![
+            draw("Accuracy", "test accuracy", |head| &head.accuracy),
+            draw("NLL", "nats", |head| &head.nll),
+            draw("AUROC", "mean over corruptions and severities", |head| &head.auroc),
+        ],
+    ))
+}
+
+fn entropies(experiment: &Experiment, results: &Results) -> anyhow::Result<Section> {
+    let classes = experiment.plan.sets.train.labels().classes();
+    let mut drawings = Vec::new();
+    for outcome in experiment
+        .heads
+        .iter()
+        .filter(|outcome| !outcome.ood_entropy.is_empty())
+    {
+        let density = |name: &str, entropies: &[f32]| -> anyhow::Result<Density> {
+            Ok(Density::from_curve(
+                name,
+                &entropy_density(entropies, classes, 400)?,
+            ))
+        };
+        let densities = Densities {
+            title: outcome.variant.title.clone(),
+            label: "predictive entropy (nats)".to_owned(),
+            densities: vec![
+                density(&results.data, &outcome.id_entropy)?,
+                density("corrupted, severity 5", &outcome.ood_entropy)?,
+            ],
+            zoom: Some(ENTROPY_ZOOM),
+        };
+        drawings.push(densities.draw());
+    }
+    Ok(Section::new("Knowing what it does not know").figure(Figure::of(
+        "entropy",
+        "Densities of the predictive entropy, first seed: clean test pictures, and all corruptions at severity 5.",
+        drawings,
+    )))
+}
+
+fn geometry(experiment: &Experiment) -> Section {
+    let row = |outcome: &Outcome| {
+        let geometry = &outcome.result.geometry;
+        vec![
+            Cell::text(&outcome.variant.title),
+            Cell::number(geometry.lipschitz, 2),
+            Cell::number(geometry.posterior_lipschitz.mean, 2),
+            Cell::number(geometry.margin.median, 3),
+            Cell::number(geometry.radius.median, 4),
+            Cell::number(geometry.posterior_radius.median, 4),
+            Cell::number(geometry.best_radius.median, 4),
+        ]
+    };
+    let columns = [
+        Column::text("head"),
+        Column::number("of the mean").grouped("Lipschitz bound"),
+        Column::number("posterior mean of").grouped("Lipschitz bound"),
+        Column::number("median margin"),
+        Column::number("paper's").grouped("median certified radius"),
+        Column::number("paper's, posterior").grouped("median certified radius"),
+        Column::number("largest").grouped("median certified radius"),
+    ];
+    let trajectory = |outcome: &Outcome| {
+        let x = outcome
+            .trajectory
+            .iter()
+            .map(|line| line.step as f64)
+            .collect();
+        let y = outcome.trajectory.iter().map(|line| line.bound).collect();
+        Curve::new(outcome.variant.title.as_str(), x, y)
+    };
+    Section::new("Norms, margins, radii")
+        .text(
+            "Bounds are proven upper bounds in l2 and radii proven lower bounds, for normalised features; f32 rounding is \
+             accounted for. A wrongly classified input has the radius 0.",
+        )
+        .table(Table {
+            caption: "Of the first seed".to_owned(),
+            columns: columns.to_vec(),
+            rows: experiment.heads.iter().map(row).collect(),
+            footnotes: vec!["The paper reports bounds of about 200 (spectral) and 5200 (dense 32), for other features.".to_owned()],
+        })
+        .figure(Figure::new(
+            "lipschitz-training",
+            "The Lipschitz bound of the posterior's mean along training.",
+            Curves {
+                title: "Lipschitz bound along training".to_owned(),
+                x: Axis::linear("step"),
+                y: Axis::log("upper bound"),
+                curves: experiment.heads.iter().map(trajectory).collect(),
+            }
+            .draw(),
+        ))
+        .figure(Figure::new(
+            "lipschitz",
+            "Lipschitz bounds of networks drawn from each posterior.",
+            Histograms {
+                title: "Lipschitz bounds under the posterior".to_owned(),
+                x: Axis::log("upper bound on the Lipschitz constant"),
+                distributions: experiment
+                    .heads
+                    .iter()
+                    .map(|outcome| Distribution {
+                        name: outcome.variant.title.clone(),
+                        values: outcome.bounds.clone(),
+                    })
+                    .collect(),
+            }
+            .draw(),
+        ))
+        .figure(Figure::new(
+            "certified",
+            "The share of test pictures whose features no perturbation up to the radius can turn into a mistake.",
+            CertifiedAccuracy {
+                title: "Certified accuracy".to_owned(),
+                x: Axis::log("radius (l2)"),
+                models: experiment
+                    .heads
+                    .iter()
+                    .map(|outcome| Radii {
+                        name: outcome.variant.title.clone(),
+                        radii: outcome.radii.clone(),
+                        inputs: outcome.result.geometry.inputs,
+                    })
+                    .collect(),
+            }
+            .draw(),
+        ))
+}
+
+fn corruptions(results: &Results) -> Section {
+    let Some(first) = results.heads.first().and_then(|head| head.runs.first()) else {
+        return Section::new("Corruption by corruption");
+    };
+    let mut names: Vec<&str> = first.corruptions.iter().map(|row| row.corruption).collect();
+    names.dedup();
+    let mut columns = vec![Column::text("corruption")];
+    for head in &results.heads {
+        columns.push(Column::number(head.name.clone()));
+    }
+    let row = |name: &&str| {
+        let mut cells = vec![Cell::text(name.replace('_', " "))];
+        for head in &results.heads {
+            let rows = head.runs.iter().flat_map(|run| &run.corruptions);
+            let own: Vec<f64> = rows
+                .filter(|row| row.corruption == *name)
+                .map(|row| row.auroc)
+                .collect();
+            cells.push(Cell::number(own.iter().sum::<f64>() / own.len() as f64, 3));
+        }
+        cells
+    };
+    Section::new("Corruption by corruption").table(Table {
+        caption: "AUROC of the predictive entropy, mean over severities and seeds".to_owned(),
+        columns,
+        rows: names.iter().map(row).collect(),
+        footnotes: vec!["Per severity, with accuracies, in results.json.".to_owned()],
+    })
+}

@@ -1,0 +1,192 @@
+//! Features of CIFAR-10, clean and corrupted: computed by an encoder, or found in a folder.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `train.safetensors`, `test.safetensors` | the two parts |
+//! | `corrupted/NAME-S.safetensors` | the first test pictures after a corruption of severity S |
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+
+use super::super::config::DataConfig;
+use super::super::features::{Done, compute};
+use super::super::interrupt::Interrupt;
+use super::super::source;
+use crate::data::corrupt::{Corruption, Published, Severity, corrupt};
+use crate::data::encode::{Encoder, Numbers, Preprocessing};
+use crate::data::fetch::{FetchOptions, Progress, fetch};
+use crate::data::known::KNOWN;
+use crate::data::{ImageSet, Split};
+
+/// The seed of the corruptions.
+const SEED: u64 = 0;
+
+/// How the features are had.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The folder with the files.
+    pub folder: PathBuf,
+    /// Computes those that are missing.
+    pub encoder: Option<PathBuf>,
+    /// What the encoder wants done to pictures.
+    pub preprocessing: Preprocessing,
+    /// The pictures, by name or path.
+    pub data: String,
+    /// Only the first pictures of each part.
+    pub first: Option<usize>,
+    /// Test pictures that are corrupted.
+    pub corrupted: usize,
+    /// The published files of CIFAR-10-C, instead of our corruptions.
+    pub published: Option<PathBuf>,
+}
+
+/// Corrupted test pictures.
+pub struct Corrupted {
+    /// How.
+    pub corruption: Corruption,
+    /// How strongly.
+    pub severity: Severity,
+    /// Their features, as pictures of one row.
+    pub set: ImageSet,
+}
+
+/// All features, as pictures of one row.
+pub struct Sets {
+    /// To learn from.
+    pub train: ImageSet,
+    /// To test on.
+    pub test: ImageSet,
+    /// Strange ones.
+    pub corrupted: Vec<Corrupted>,
+}
+
+impl Sets {
+    /// Features of every picture.
+    pub fn features(&self) -> usize {
+        self.train.row()
+    }
+}
+
+impl Request {
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.safetensors"))
+    }
+
+    fn corrupted_file(&self, corruption: Corruption, severity: Severity) -> PathBuf {
+        self.folder
+            .join("corrupted")
+            .join(format!("{corruption}-{severity}.safetensors"))
+    }
+
+    /// Computes what is missing, if there is an encoder.
+    pub fn compute(
+        &self,
+        options: &FetchOptions,
+        progress: &dyn Progress,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Done> {
+        let mut total = Done {
+            pictures: 0,
+            seconds: 0.0,
+        };
+        let Some(path) = &self.encoder else {
+            return Ok(total);
+        };
+        if let Some(known) = KNOWN.iter().find(|known| known.name == self.data) {
+            fetch(known, options, progress)
+                .with_context(|| format!("{} cannot be had; --data takes a path too", self.data))?;
+        }
+        let config = DataConfig {
+            first: self.first,
+            ..DataConfig::default()
+        };
+        let [train, test] =
+            [Split::Train, Split::Test].map(|split| source::images(&self.data, split, &config));
+        let (train, test) = (train?, test?);
+        let [_, _, height, width] = test.shape();
+        let encoder = Encoder::open(path, self.preprocessing.clone(), [height, width])?;
+        let folder = self.folder.join("corrupted");
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        let mut add = |set: &ImageSet, path: &Path, title: &str| -> anyhow::Result<()> {
+            let done = compute(&encoder, set, path, Numbers::F32, interrupt, title)?;
+            total.pictures += done.pictures;
+            total.seconds += done.seconds;
+            Ok(())
+        };
+        add(&train, &self.file("train"), "training pictures")?;
+        add(&test, &self.file("test"), "test pictures")?;
+        let few = test.first(self.corrupted);
+        let published = self.published.as_deref().map(Published::open).transpose()?;
+        for &corruption in Corruption::COMMON {
+            for severity in Severity::ALL {
+                let path = self.corrupted_file(corruption, severity);
+                let set = match &published {
+                    Some(published) => published.read(corruption, severity)?.first(self.corrupted),
+                    None => corrupt(&few, corruption, severity, SEED)?,
+                };
+                add(&set, &path, &format!("{corruption}, severity {severity}"))?;
+            }
+        }
+        Ok(total)
+    }
+
+    /// Reads all features.
+    pub fn load(&self) -> anyhow::Result<Sets> {
+        let read = |path: &Path| -> anyhow::Result<ImageSet> {
+            let place = path
+                .to_str()
+                .context("expected a path of Unicode letters")?;
+            source::images(place, Split::Train, &DataConfig::default())
+        };
+        for name in ["train", "test"] {
+            let path = self.file(name);
+            if !path.exists() {
+                bail!(
+                    "{} is missing; compute it with --encoder FILE.onnx, or say where features are with --features",
+                    path.display()
+                );
+            }
+        }
+        let (train, test) = (read(&self.file("train"))?, read(&self.file("test"))?);
+        let mut corrupted = Vec::new();
+        for &corruption in Corruption::COMMON {
+            for severity in Severity::ALL {
+                let path = self.corrupted_file(corruption, severity);
+                if path.exists() {
+                    let set = read(&path)?;
+                    ensure!(
+                        set.row() == train.row(),
+                        "{}: expected {} features as in training, found {}",
+                        path.display(),
+                        train.row(),
+                        set.row()
+                    );
+                    corrupted.push(Corrupted {
+                        corruption,
+                        severity,
+                        set,
+                    });
+                }
+            }
+        }
+        ensure!(
+            !corrupted.is_empty(),
+            "{} has no corrupted pictures; compute them with --encoder FILE.onnx",
+            self.folder.join("corrupted").display()
+        );
+        ensure!(
+            train.row() == test.row(),
+            "{} has {} features, the training file {}",
+            self.file("test").display(),
+            test.row(),
+            train.row()
+        );
+        Ok(Sets {
+            train,
+            test,
+            corrupted,
+        })
+    }
+}
