@@ -143,6 +143,13 @@ impl ModelKind {
         }
     }
 
+    /// As [`Self::hidden`], backwards.
+    pub fn of(hidden: HiddenKind) -> Self {
+        let kinds = Self::ALL.into_iter();
+        let mut own = kinds.filter(|kind| kind.hidden() == hidden);
+        own.next().expect("there is a name for every kind")
+    }
+
     /// Whether the hidden layers have a spectral prior.
     pub fn is_spectral(self) -> bool {
         matches!(self, Self::SpectralBccb | Self::SpectralCirculant)

@@ -154,6 +154,15 @@ impl RunFolder {
         Ok(folder)
     }
 
+    /// What is known of a run that has no folder, under the path of a file.
+    pub fn without_files(path: &Path, config: RunConfig, facts: RunFacts) -> Self {
+        Self {
+            path: path.to_owned(),
+            config,
+            facts,
+        }
+    }
+
     /// Reads the folder of an earlier run.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         ensure!(

@@ -8,7 +8,7 @@ use circulant::models::ImageClassifier;
 
 use super::config::{DataConfig, Inference};
 use super::folder::RunFolder;
-use super::source;
+use super::{exported, source};
 use crate::data::{ImageSet, Split};
 
 /// A trained network with the folder that it came from.
@@ -22,8 +22,14 @@ pub struct LoadedRun {
 }
 
 impl LoadedRun {
-    /// Opens the folder of a run; its checkpoint may be named instead.
+    /// Opens the folder of a run; its checkpoint may be named instead, or the JSON file of a saved classifier.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
+            return exported::load(path);
+        }
         let path = match path.parent() {
             Some(parent) if path.is_file() && path.ends_with("checkpoint.safetensors") => parent,
             _ => path,

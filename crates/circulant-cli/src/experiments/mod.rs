@@ -10,7 +10,8 @@
 //! | `training.rs` | trains in a folder, or goes on |
 //! | `evaluation.rs` | predictions and their metrics |
 //! | `certification.rs`, `inspection.rs` | norms and radii; what was learned, as a page |
-//! | `loaded.rs` | a trained run, used on other data |
+//! | `loaded.rs`, `exported.rs` | a trained run, used on other data; the same in two files of the library |
+//! | `calibration.rs` | a temperature for the read-out |
 //! | `pictures.rs` | spectra, filters and singular values of a network beside its prior |
 //! | `progress.rs`, `interrupt.rs` | bars or lines; Ctrl-C |
 //! | `values.rs` | a number of several seeds |
@@ -19,9 +20,11 @@
 //! | `heads/` | the second one: heads on frozen features |
 //! | `vit/` | the third one: vision transformers, dense and spectral |
 
+pub mod calibration;
 pub mod certification;
 pub mod config;
 pub mod evaluation;
+pub mod exported;
 pub mod facts;
 pub mod features;
 pub mod folder;

@@ -139,3 +139,150 @@ fn all_heads_are_trained_and_compared() {
     fs::remove_dir_all(out.join("features/corrupted")).unwrap();
     refusal(1, &again, &["no corrupted pictures", "--encoder"]);
 }
+
+#[test]
+fn a_head_is_trained_calibrated_and_used_elsewhere() {
+    let root = TempDir::new().unwrap();
+    let table = root.path().join("features.csv");
+    let row = |i: usize| {
+        let class = i % 3;
+        let number = |j: usize| {
+            ((i * 31 + j * 17) % 23) as f64 / 23.0 + if j % 3 == class { 1.0 } else { 0.0 }
+        };
+        let numbers: Vec<String> = (0..8).map(|j| number(j).to_string()).collect();
+        format!("{},{class}\n", numbers.join(","))
+    };
+    let header: String = (0..8).map(|j| format!("x{j},")).collect();
+    let rows: String = (0..120).map(row).collect();
+    fs::write(&table, format!("{header}label\n{rows}")).unwrap();
+    let out = root.path().join("head");
+    let mut arguments = vec![
+        "head",
+        "--data",
+        path(&table),
+        "--test",
+        path(&table),
+        "--out",
+        path(&out),
+    ];
+    arguments.extend([
+        "--steps",
+        "150",
+        "--samples",
+        "8",
+        "--modes",
+        "4",
+        "--temperature",
+        "--json",
+    ]);
+    let summary = json(&arguments);
+    assert_eq!(
+        (&summary["weights"], &summary["test"]["inputs"]),
+        (&(7 + 24).into(), &120.into())
+    );
+    assert!(
+        summary["test"]["accuracy"].as_f64().unwrap() > 0.8,
+        "{summary}"
+    );
+    let temperature = summary["temperature"].as_f64().unwrap();
+    assert!((0.05..20.0).contains(&temperature) && temperature != 1.0);
+    let again = json(&arguments);
+    assert_eq!(again["test"], summary["test"], "nothing is trained twice");
+
+    // The two files are enough, wherever they are, and say the same.
+    let elsewhere = root.path().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    for file in ["head.json", "head.safetensors"] {
+        fs::copy(out.join(file), elsewhere.join(file)).unwrap();
+    }
+    fs::remove_dir_all(&out).unwrap();
+    let head = elsewhere.join("head.json");
+    let predictions = success(&[
+        "predict",
+        path(&head),
+        "--data",
+        path(&table),
+        "--samples",
+        "8",
+        "--json",
+    ]);
+    let right = predictions.lines().enumerate().filter(|(index, line)| {
+        let row: Value = serde_json::from_str(line).unwrap();
+        row["class"] == index % 3
+    });
+    let accuracy = right.count() as f64 / 120.0;
+    assert!((accuracy - summary["test"]["accuracy"].as_f64().unwrap()).abs() < 1e-9);
+    success(&[
+        "certify",
+        path(&head),
+        "--data",
+        path(&table),
+        "--samples",
+        "2",
+    ]);
+
+    // Without the flag it stays at one.
+    let plain = root.path().join("plain");
+    let arguments = vec![
+        "head",
+        "--data",
+        path(&table),
+        "--out",
+        path(&plain),
+        "--steps",
+        "20",
+        "--width",
+        "5",
+        "--json",
+    ];
+    assert_eq!(json(&arguments)["temperature"], 1.0);
+    refusal(
+        1,
+        &[
+            "head",
+            "--data",
+            path(&table),
+            "--out",
+            path(&plain),
+            "--steps",
+            "21",
+            "--width",
+            "5",
+        ],
+        &["other settings"],
+    );
+    refusal(
+        2,
+        &[
+            "head",
+            "--data",
+            path(&table),
+            "--out",
+            "x",
+            "--modes",
+            "2",
+            "--width",
+            "5",
+        ],
+        &["--modes"],
+    );
+    refusal(
+        1,
+        &[
+            "head",
+            "--data",
+            path(&table),
+            "--out",
+            path(&root.path().join("y")),
+            "--modes",
+            "99",
+        ],
+        &["99"],
+    );
+    fs::write(&head, "{}").unwrap();
+    refusal(
+        1,
+        &["predict", path(&head), "--data", path(&table)],
+        &["head.json", "description of a classifier"],
+    );
+}

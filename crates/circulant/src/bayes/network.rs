@@ -298,6 +298,21 @@ impl<M: Network> Bayesian<M> {
         paths.zip(&self.factors)
     }
 
+    /// The distribution of networks whose parameters below a path (`output` for `output.weight` and `output.bias`) are multiplied by
+    /// a positive factor. On a linear read-out this is a temperature: all logits are multiplied.
+    pub fn with_scaled(mut self, below: &str, factor: f64) -> Result<Self, BayesError> {
+        if !(factor > 0.0 && factor.is_finite()) {
+            return Err(BayesError::NotPositive {
+                what: "the factor",
+                got: factor,
+            });
+        }
+        let sites = self.sites.iter().zip(&mut self.factors);
+        let own = sites.filter(|(site, _)| layer_of(&site.path) == below);
+        own.for_each(|(_, own)| own.posterior = own.posterior.scaled(factor));
+        Ok(self)
+    }
+
     /// The device of the parameters.
     ///
     /// # Panics

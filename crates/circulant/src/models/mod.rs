@@ -6,7 +6,7 @@
 //! | heads on frozen features of 2048 numbers | [`FeatureHead`] |
 //! | vision transformer with dense or spectral projections | [`VisionTransformer`] |
 //!
-//! [`parameter_table`] counts all of them.
+//! [`parameter_table`] counts all of them, and [`SavedClassifier`] takes a trained one elsewhere.
 
 mod attention;
 mod block;
@@ -15,6 +15,7 @@ mod feature_head;
 mod hidden_layer;
 mod image_classifier;
 mod initial;
+mod saved;
 mod vision_transformer;
 
 pub use attention::{Attention, Projection, ProjectionKind};
@@ -23,4 +24,5 @@ pub use counts::{CountedModel, ParameterCount, parameter_table};
 pub use feature_head::{FeatureHead, FeatureHeadConfig, FeatureLayer};
 pub use hidden_layer::{HiddenKind, HiddenLayer};
 pub use image_classifier::{ImageClassifier, ImageClassifierConfig};
+pub use saved::{SavedClassifier, SavedError};
 pub use vision_transformer::{VisionTransformer, VisionTransformerConfig};

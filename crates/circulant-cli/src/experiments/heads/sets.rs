@@ -3,11 +3,12 @@
 //! | file | what |
 //! | --- | --- |
 //! | `train.safetensors`, `test.safetensors` | the two parts |
-//! | `corrupted/NAME-S.safetensors` | the first test pictures after a corruption of severity S |
+//! | `corrupted/NAME-S.safetensors` | some test pictures after a corruption of severity S |
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use circulant::bayes::BatchOrder;
 
 use super::super::config::DataConfig;
 use super::super::features::{Done, compute};
@@ -19,7 +20,7 @@ use crate::data::fetch::{FetchOptions, Progress, fetch};
 use crate::data::known::KNOWN;
 use crate::data::{ImageSet, Split};
 
-/// The seed of the corruptions.
+/// Decides which pictures are corrupted, and about the corruptions' noise.
 const SEED: u64 = 0;
 
 /// How the features are had.
@@ -73,6 +74,14 @@ impl Request {
         self.folder.join(format!("{name}.safetensors"))
     }
 
+    /// The pictures that are corrupted, drawn: a set may be in the order of its classes.
+    fn few(&self, set: &ImageSet) -> anyhow::Result<ImageSet> {
+        let mut indices = BatchOrder::new(SEED, set.len(), set.len())?.at(0).to_vec();
+        indices.truncate(self.corrupted);
+        indices.sort_unstable();
+        Ok(set.select(&indices)?)
+    }
+
     fn corrupted_file(&self, corruption: Corruption, severity: Severity) -> PathBuf {
         self.folder
             .join("corrupted")
@@ -117,13 +126,13 @@ impl Request {
         };
         add(&train, &self.file("train"), "training pictures")?;
         add(&test, &self.file("test"), "test pictures")?;
-        let few = test.first(self.corrupted);
+        let few = self.few(&test)?;
         let published = self.published.as_deref().map(Published::open).transpose()?;
         for &corruption in Corruption::COMMON {
             for severity in Severity::ALL {
                 let path = self.corrupted_file(corruption, severity);
                 let set = match &published {
-                    Some(published) => published.read(corruption, severity)?.first(self.corrupted),
+                    Some(published) => self.few(&published.read(corruption, severity)?)?,
                     None => corrupt(&few, corruption, severity, SEED)?,
                 };
                 add(&set, &path, &format!("{corruption}, severity {severity}"))?;

@@ -8,7 +8,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::{LowRank, NoiseKey, standard_normal};
 
-use super::{Posterior, constant};
+use super::{Posterior, constant, map};
 use crate::bayes::gaussian;
 use crate::nn::{parameter, to_host};
 
@@ -54,6 +54,17 @@ impl LowRankGaussian {
             scale: constant(deviation, rank, device),
             log_deviation: constant(deviation.ln(), count, device),
             jitter,
+        }
+    }
+
+    /// The distribution of the numbers times a positive factor.
+    pub(super) fn scaled(&self, factor: f64) -> Self {
+        Self {
+            mean: map(&self.mean, |x| x * factor),
+            factor: self.factor.clone(),
+            scale: map(&self.scale, |x| x * factor),
+            log_deviation: map(&self.log_deviation, |x| x + factor.ln()),
+            jitter: self.jitter * factor * factor,
         }
     }
 

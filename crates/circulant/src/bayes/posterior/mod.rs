@@ -23,6 +23,8 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::NoiseKey;
 
+use crate::nn::{to_host, with_values};
+
 pub use self::low_rank::{JITTER, LowRankGaussian, RANK};
 pub use self::mean_field::MeanFieldGaussian;
 pub use self::point::PointEstimate;
@@ -72,6 +74,30 @@ macro_rules! each {
             AnyPosterior::Point($inner) => $call,
         }
     };
+}
+
+impl AnyPosterior {
+    /// The distribution of the numbers times a positive factor.
+    pub(crate) fn scaled(&self, factor: f64) -> Self {
+        let times = |param: &Param<Tensor<1>>| map(param, |x| x * factor);
+        let wider = |param: &Param<Tensor<1>>| map(param, |x| x + factor.ln());
+        match self {
+            Self::LowRank(posterior) => Self::LowRank(posterior.scaled(factor)),
+            Self::MeanField(posterior) => Self::MeanField(MeanFieldGaussian {
+                mean: times(&posterior.mean),
+                log_deviation: wider(&posterior.log_deviation),
+            }),
+            Self::Point(posterior) => Self::Point(PointEstimate {
+                mean: times(&posterior.mean),
+            }),
+        }
+    }
+}
+
+/// The parameter with every number changed.
+fn map(param: &Param<Tensor<1>>, change: impl Fn(f64) -> f64) -> Param<Tensor<1>> {
+    let numbers = to_host(param.val()).into_iter();
+    with_values(param, numbers.map(change).collect())
 }
 
 impl Posterior for AnyPosterior {

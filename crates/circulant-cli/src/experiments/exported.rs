@@ -1,0 +1,95 @@
+//! From a run to the library's two files, and back.
+
+use std::path::Path;
+
+use circulant::bayes::Bayesian;
+use circulant::models::{ImageClassifier, ImageClassifierConfig, ParameterCount, SavedClassifier};
+
+use super::config::{Inference, ModelKind, RunConfig};
+use super::facts::Facts;
+use super::folder::{DataFacts, RunFacts, RunFolder};
+use super::loaded::LoadedRun;
+use crate::data::Normalisation;
+
+/// The note with the steps of training.
+const STEPS: &str = "steps";
+
+/// Describes the classifier of a run.
+pub fn describe(folder: &RunFolder, steps: u64) -> SavedClassifier {
+    let (config, data) = (&folder.config, &folder.facts.data);
+    let model = ImageClassifierConfig::new(config.model.kind.hidden())
+        .with_image(data.image())
+        .with_classes(data.classes)
+        .with_channels(config.model.channels)
+        .with_width(config.model.width)
+        .with_modes(config.model.modes)
+        .with_depth(config.model.depth);
+    let bayesian = config.posterior.inference == Inference::Bayesian;
+    let mut saved = SavedClassifier::new(&model, bayesian.then_some(config.posterior.rank));
+    saved.learned_slope = bayesian && config.posterior.learn_slope;
+    saved.class_names.clone_from(&data.class_names);
+    match &config.data.normalisation {
+        Normalisation::Raw => {}
+        Normalisation::Unit => saved.unit = true,
+        Normalisation::Standard { mean, std } => {
+            saved.unit = true;
+            saved.mean.clone_from(mean);
+            saved.std.clone_from(std);
+        }
+    }
+    saved.notes.insert(STEPS.to_owned(), steps.to_string());
+    saved
+        .notes
+        .insert("data".to_owned(), data.fingerprint.clone());
+    saved
+        .notes
+        .insert("command".to_owned(), folder.facts.facts.command.clone());
+    saved
+}
+
+/// Loads a saved classifier as if it were a run.
+pub fn load(path: &Path) -> anyhow::Result<LoadedRun> {
+    let (saved, network): (_, Bayesian<ImageClassifier>) =
+        SavedClassifier::read(path, &circulant::cpu().autodiff())?;
+    let mut config = RunConfig::default();
+    config.model.kind = ModelKind::of(saved.hidden);
+    config.model.channels = saved.channels;
+    config.model.width = saved.width;
+    config.model.modes = saved.modes;
+    config.model.depth = saved.depth;
+    config.posterior.learn_slope = saved.learned_slope;
+    match saved.rank {
+        Some(rank) => config.posterior.rank = rank,
+        None => config.posterior.inference = Inference::Point,
+    }
+    config.data.normalisation = match (saved.unit, saved.mean.is_empty()) {
+        (false, _) => Normalisation::Raw,
+        (true, true) => Normalisation::Unit,
+        (true, false) => Normalisation::Standard {
+            mean: saved.mean.clone(),
+            std: saved.std.clone(),
+        },
+    };
+    let note = |key: &str| saved.notes.get(key).cloned().unwrap_or_default();
+    let steps = note(STEPS).parse().unwrap_or(0);
+    let [channels, height, width] = saved.image;
+    let count = ParameterCount::of(&network.mean());
+    let facts = RunFacts {
+        facts: Facts::gather(),
+        data: DataFacts {
+            source: path.display().to_string(),
+            shape: [0, channels, height, width],
+            classes: saved.classes,
+            class_names: saved.class_names.clone(),
+            fingerprint: note("data"),
+        },
+        weights: count.weights,
+        biases: count.biases,
+    };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    Ok(LoadedRun {
+        folder: RunFolder::without_files(folder, config, facts),
+        network,
+        steps,
+    })
+}

@@ -1,0 +1,172 @@
+//! Classifiers that are saved and loaded, and temperatures in their read-outs.
+
+use burn::tensor::{Tensor, TensorData};
+use circulant::bayes::{Bayesian, Noise, PredictiveConfig, Purpose};
+use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig, SavedClassifier};
+use circulant::record;
+use tempfile::TempDir;
+
+fn inputs(features: usize) -> Tensor<4> {
+    let values: Vec<f32> = (0..5 * features)
+        .map(|i| (i * 37 % 23) as f32 / 11.0 - 1.0)
+        .collect();
+    Tensor::from_data(
+        TensorData::new(values, [5, 1, 1, features]),
+        &circulant::cpu(),
+    )
+}
+
+fn configs() -> Vec<ImageClassifierConfig> {
+    let of = |kind| {
+        ImageClassifierConfig::new(kind)
+            .with_image([1, 1, 9])
+            .with_classes(4)
+    };
+    vec![
+        of(HiddenKind::SpectralCirculant).with_modes(Some(3)),
+        of(HiddenKind::SpectralCirculant).with_depth(2),
+        of(HiddenKind::SpatialCirculant),
+        of(HiddenKind::Dense).with_width(Some(5)),
+    ]
+}
+
+fn probabilities(network: &Bayesian<ImageClassifier>) -> Vec<f32> {
+    let predictions = PredictiveConfig::new()
+        .with_samples(4)
+        .predict(network, inputs(9));
+    predictions.unwrap().probabilities
+}
+
+#[test]
+fn what_is_read_predicts_as_what_was_written() {
+    let folder = TempDir::new().unwrap();
+    let device = circulant::cpu();
+    for (index, config) in configs().iter().enumerate() {
+        for rank in [None, Some(1), Some(3)] {
+            for learned in [false, true] {
+                let path = folder.path().join(format!("{index}.json"));
+                let mut saved = SavedClassifier::new(config, rank);
+                saved.learned_slope = learned && rank.is_some();
+                saved.class_names = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
+                // Numbers that the description alone cannot make.
+                let network = saved.network(&device).unwrap();
+                let network = network.with_scaled("output", 3.0).unwrap();
+                saved.write(&network, &path).unwrap();
+                let (found, loaded) = SavedClassifier::read(&path, &device).unwrap();
+                assert_eq!(found, saved);
+                assert_eq!(
+                    probabilities(&loaded),
+                    probabilities(&network),
+                    "{config} {rank:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_scaled_read_out_scales_every_logit_of_every_draw() {
+    let device = circulant::cpu();
+    for config in configs() {
+        for rank in [None, Some(2)] {
+            let network = SavedClassifier::new(&config, rank)
+                .network(&device)
+                .unwrap();
+            let halved = network.clone().with_scaled("output", 0.5).unwrap();
+            for draw in 0..3 {
+                let logits = |network: &Bayesian<ImageClassifier>| {
+                    let member = network.sample(Noise::new(1, Purpose::Prediction, 0, draw));
+                    member.forward(inputs(9))
+                };
+                let gap = logits(&halved) - logits(&network) * 0.5;
+                let largest: f32 = gap.abs().max().into_scalar();
+                assert!(largest < 1e-6, "{config} {largest}");
+            }
+            // Hidden layers too, low-rank ones with their jitter.
+            let doubled = network.clone().with_scaled("hidden", 2.0).unwrap();
+            let numbers = |network: &Bayesian<ImageClassifier>| {
+                let member = network.sample(Noise::new(1, Purpose::Prediction, 0, 7));
+                let folder = TempDir::new().unwrap();
+                let path = folder.path().join("one.safetensors");
+                record::save(&member, &path).unwrap();
+                let bytes = std::fs::read(&path).unwrap();
+                let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+                let mut all: Vec<(String, Vec<f32>)> = tensors
+                    .tensors()
+                    .into_iter()
+                    .map(|(name, view)| (name, bytemuck::pod_collect_to_vec(view.data())))
+                    .collect();
+                all.sort_by(|a, b| a.0.cmp(&b.0));
+                all
+            };
+            for ((name, old), (_, new)) in numbers(&network).iter().zip(numbers(&doubled)) {
+                let factor = if name.starts_with("hidden.") {
+                    2.0
+                } else {
+                    1.0
+                };
+                for (old, new) in old.iter().zip(new) {
+                    assert!(
+                        (factor * old - new).abs() < 1e-5 * (1.0 + new.abs()),
+                        "{name} {old} {new}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_and_other_files_are_named() {
+    let folder = TempDir::new().unwrap();
+    let (device, path) = (circulant::cpu(), folder.path().join("head.json"));
+    let error = || {
+        SavedClassifier::read(&path, &device)
+            .map(|_| ())
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(error().contains("head.json"));
+    let saved = SavedClassifier::new(&configs()[0], Some(2));
+    let network = saved.network(&device).unwrap();
+    assert!(network.clone().with_scaled("output", 0.0).is_err());
+    assert!(network.clone().with_scaled("output", f64::NAN).is_err());
+    saved.write(&network, &path).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    for (from, to, part) in [
+        ("circulant-classifier-1", "other", "other"),
+        ("\"classes\": 4", "\"classes\": 5", "shape"),
+        ("\"mean\": []", "\"mean\": [0.0, 1.0]", "2 means"),
+        ("\"modes\": 3", "\"modes\": 30", "30"),
+        ("\"depth\": 1", "\"depths\": 1", "depth"),
+    ] {
+        std::fs::write(&path, text.replace(from, to)).unwrap();
+        assert!(error().contains(part), "{part}: {}", error());
+    }
+    std::fs::write(&path, &text).unwrap();
+    let numbers = path.with_extension("safetensors");
+    let whole = std::fs::read(&numbers).unwrap();
+    std::fs::write(&numbers, &whole[..whole.len() - 3]).unwrap();
+    assert!(error().contains("safetensors"));
+    std::fs::remove_file(&numbers).unwrap();
+    assert!(error().contains("head.safetensors"));
+}
+
+#[test]
+fn inputs_are_prepared_as_stated() {
+    let config = ImageClassifierConfig::new(HiddenKind::Dense).with_image([2, 1, 2]);
+    let mut saved = SavedClassifier::new(&config, None);
+    let bytes = [0, 255, 51, 102];
+    assert_eq!(saved.prepare_bytes(&bytes), [0.0, 255.0, 51.0, 102.0]);
+    saved.unit = true;
+    (saved.mean, saved.std) = (vec![0.0, 0.2], vec![0.5, 0.1]);
+    let mut floats = [0.0, 1.0, 0.2, 0.4];
+    saved.prepare(&mut floats);
+    for values in [&saved.prepare_bytes(&bytes)[..], &floats] {
+        let gap = values
+            .iter()
+            .zip([0.0, 2.0, 0.0, 2.0])
+            .map(|(a, b)| (a - b).abs());
+        assert!(gap.fold(0.0, f32::max) < 1e-5, "{values:?}");
+    }
+}
