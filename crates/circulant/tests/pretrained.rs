@@ -95,6 +95,31 @@ fn timm_checkpoints_compute_what_they_do_in_pytorch() {
     check(&model);
 }
 
+/// Files of `bench/fixtures/pretrained.py`.
+#[test]
+fn files_of_torch_are_read_as_they_are() {
+    let fixture = |name: &str| {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures")
+            .join(name)
+    };
+    for name in ["timm.pt", "timm-legacy.pt"] {
+        let mut model = model(&double());
+        load_vision_transformer(&mut model, fixture(name)).unwrap();
+        check(&model);
+    }
+    // Cut anywhere, it is refused.
+    let directory = Directory::new();
+    let whole = std::fs::read(fixture("timm.pt")).unwrap();
+    let mut model = model(&double());
+    let before = host(model.forward(images()));
+    for share in 1..8 {
+        std::fs::write(directory.path(), &whole[..whole.len() * share / 8]).unwrap();
+        assert!(load_vision_transformer(&mut model, directory.path()).is_err());
+    }
+    assert_eq!(host(model.forward(images())), before);
+}
+
 #[test]
 fn other_libraries_have_other_names() {
     let directory = Directory::new();
@@ -311,8 +336,8 @@ fn mistakes_are_errors() {
     assert!(matches!(error, PretrainedError::Unused { .. }), "{error}");
 
     for (bytes, text) in [
-        (&b"PK\x03\x04rest"[..], "torch.load"),
-        (b"\x80\x02rest", "torch.load"),
+        (&b"PK\x03\x04rest"[..], "complete"),
+        (b"\x80\x02rest", "complete"),
         (b"", "complete"),
         (b"nonsense, long enough", "complete"),
     ] {

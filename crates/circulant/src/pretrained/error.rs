@@ -13,19 +13,8 @@ pub enum PretrainedError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A pickle of PyTorch.
-    #[error(
-        "{} is a PyTorch pickle; expected safetensors. Convert it: python3 -c \"import sys, torch, safetensors.torch as s; \
-         d = torch.load(sys.argv[1], map_location='cpu', weights_only=True); d = d.get('state_dict', d.get('model', d)); \
-         s.save_file({{k: v.clone().contiguous() for k, v in d.items()}}, sys.argv[2])\" IN.pt OUT.safetensors",
-        path.display()
-    )]
-    Pickle {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is not a whole safetensors file.
-    #[error("{} is not a complete safetensors file: {message}", path.display())]
+    /// The file is not a whole checkpoint.
+    #[error("{} is not a complete file of safetensors or PyTorch: {message}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,

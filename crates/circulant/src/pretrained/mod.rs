@@ -1,4 +1,4 @@
-//! Weights of other libraries by a map of names: safetensors files of PyTorch models into Burn modules.
+//! Weights of other libraries by a map of names: PyTorch models, as safetensors or as `torch.save` writes them, into Burn modules.
 //!
 //! PyTorch stores the matrix of a dense layer as `[out, in]`, Burn as `[in, out]`; timm and `torch.nn.MultiheadAttention` keep
 //! queries, keys and values in one tensor; the patch embedding is a convolution `[d, C, p, p]` there and a dense layer
@@ -52,7 +52,7 @@ pub fn load_vision_transformer(
     apply(model, &file, &names)
 }
 
-/// Reads the parameters of `module` from a safetensors file with other names. On any error the module is as it was.
+/// Reads the parameters of `module` from a checkpoint with other names. On any error the module is as it was.
 pub fn load<M: Module>(
     module: &mut M,
     path: impl AsRef<Path>,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{DType, TensorData};
+use pytorch_reader::PytorchReader;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
@@ -13,7 +14,10 @@ use super::names::{NameMap, Rule, numbers_of, with_numbers};
 /// The first bytes of the zip archives and of the plain pickles that `torch.save` writes.
 const PICKLES: [&[u8]; 2] = [b"PK\x03\x04", b"\x80\x02"];
 
-/// A safetensors file in memory.
+/// Where training programs put the parameters beside other things.
+const KEYS: [&str; 4] = ["state_dict", "model", "model_state_dict", "state_dict_ema"];
+
+/// A checkpoint in memory, as safetensors.
 pub(super) struct File {
     pub(super) path: PathBuf,
     bytes: Vec<u8>,
@@ -27,9 +31,11 @@ impl File {
             path: path.into(),
             source,
         })?;
-        if PICKLES.iter().any(|start| bytes.starts_with(start)) {
-            return Err(PretrainedError::Pickle { path: path.into() });
-        }
+        let bytes = if PICKLES.iter().any(|start| bytes.starts_with(start)) {
+            unpickled(path)?
+        } else {
+            bytes
+        };
         let tensors =
             SafeTensors::deserialize(&bytes).map_err(|error| PretrainedError::Malformed {
                 path: path.into(),
@@ -77,6 +83,51 @@ impl File {
             .try_into_vec()
             .expect("converted to f64 just before"))
     }
+}
+
+/// The tensors of a file of `torch.save`. No code of the file is run.
+fn unpickled(path: &Path) -> Result<Vec<u8>, PretrainedError> {
+    let malformed = |message: String| PretrainedError::Malformed {
+        path: path.into(),
+        message,
+    };
+    let nested = KEYS.iter().find_map(|key| {
+        let reader = PytorchReader::with_top_level_key(path, key).ok()?;
+        (!reader.is_empty()).then_some(reader)
+    });
+    let reader = match nested {
+        Some(reader) => reader,
+        None => PytorchReader::new(path).map_err(|error| malformed(error.to_string()))?,
+    };
+    let mut tensors = Vec::new();
+    for (name, tensor) in reader.tensors() {
+        let kind = match tensor.dtype() {
+            pytorch_reader::DType::F64 => Dtype::F64,
+            pytorch_reader::DType::F32 => Dtype::F32,
+            pytorch_reader::DType::F16 => Dtype::F16,
+            pytorch_reader::DType::BF16 => Dtype::BF16,
+            other => {
+                return Err(PretrainedError::NumberType {
+                    path: path.into(),
+                    name: name.clone(),
+                    found: format!("{other:?}"),
+                });
+            }
+        };
+        let bytes = tensor
+            .read()
+            .map_err(|error| malformed(error.to_string()))?;
+        tensors.push((name.as_str(), kind, tensor.shape().to_vec(), bytes));
+    }
+    let views: Result<Vec<_>, _> = tensors
+        .iter()
+        .map(|(name, kind, shape, bytes)| {
+            Ok((*name, TensorView::new(*kind, shape.clone(), bytes)?))
+        })
+        .collect();
+    views
+        .and_then(|views| safetensors::serialize(views, None))
+        .map_err(|error| malformed(error.to_string()))
 }
 
 /// A tensor of the file and the parameters that it goes to.
