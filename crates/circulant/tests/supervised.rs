@@ -9,7 +9,9 @@ use burn::tensor::loss::cross_entropy_with_logits;
 use burn::tensor::{Tensor, TensorData};
 use circulant::kernels::NoiseKey;
 use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
+use circulant::nn::BiasKind;
 use circulant::record;
+use circulant::surgery::to_spectral_projections;
 use circulant::training::{
     Trainer, TrainerConfig, TrainingError, WarmUpCosine, count_correct, load_checkpoint,
 };
@@ -224,6 +226,27 @@ fn what_cannot_be_trained_is_named() {
     );
     assert_eq!(run.steps_done(), 0);
     assert!(run.model().num_params() > 0, "the model is still there");
+}
+
+#[test]
+fn a_converted_model_is_fine_tuned() {
+    let mut dense = trainer(ProjectionKind::Dense);
+    (0..3).for_each(|_| assert!(step(&mut dense).is_finite()));
+    for bias in [BiasKind::Scalar, BiasKind::Vector] {
+        let (model, changes) = to_spectral_projections(dense.model().clone(), bias).unwrap();
+        assert_eq!(changes.len(), 8);
+        let mut longer = config();
+        longer.schedule.steps = 60;
+        let mut tuned = Trainer::new(model, longer).unwrap();
+        let start = logits(tuned.model());
+        // One batch again and again: it must be learned by heart.
+        let (images, labels) = batch(0);
+        let mut losses = (0..60).map(|_| tuned.step(images.clone(), &labels).unwrap().loss);
+        let first = losses.next().unwrap();
+        let last = losses.last().unwrap();
+        assert!(last < 0.5 * first, "{bias:?}: {first} {last}");
+        assert_ne!(start, logits(tuned.model()));
+    }
 }
 
 #[test]
