@@ -34,11 +34,15 @@ fn config() -> TrainerConfig {
 }
 
 fn model(kind: ProjectionKind) -> VisionTransformer {
+    model_with_dropout(kind, 0.2)
+}
+
+fn model_with_dropout(kind: ProjectionKind, rate: f64) -> VisionTransformer {
     VisionTransformerConfig::new(6, 3, 3, kind)
         .with_d(12)
         .with_depth(2)
         .with_heads(3)
-        .with_dropout(0.2)
+        .with_dropout(rate)
         .init(&circulant::cpu().autodiff())
 }
 
@@ -230,21 +234,27 @@ fn what_cannot_be_trained_is_named() {
 
 #[test]
 fn a_converted_model_is_fine_tuned() {
-    let mut dense = trainer(ProjectionKind::Dense);
-    (0..3).for_each(|_| assert!(step(&mut dense).is_finite()));
+    // A dozen features learn little by heart while a fifth of them is missing.
+    let dense = model_with_dropout(ProjectionKind::Dense, 0.0);
     for bias in [BiasKind::Scalar, BiasKind::Vector] {
-        let (model, changes) = to_spectral_projections(dense.model().clone(), bias).unwrap();
+        let (model, changes) = to_spectral_projections(dense.clone(), bias).unwrap();
         assert_eq!(changes.len(), 8);
         let mut longer = config();
-        longer.schedule.steps = 60;
+        longer.schedule.steps = 150;
         let mut tuned = Trainer::new(model, longer).unwrap();
         let start = logits(tuned.model());
         // One batch again and again: it must be learned by heart.
         let (images, labels) = batch(0);
-        let mut losses = (0..60).map(|_| tuned.step(images.clone(), &labels).unwrap().loss);
-        let first = losses.next().unwrap();
-        let last = losses.last().unwrap();
-        assert!(last < 0.5 * first, "{bias:?}: {first} {last}");
+        for _ in 0..150 {
+            tuned.step(images.clone(), &labels).unwrap();
+        }
+        let answers: Vec<f64> = tuned
+            .model()
+            .forward(images)
+            .into_data()
+            .iter::<f64>()
+            .collect();
+        assert_eq!(count_correct(&answers, &labels), 5, "{bias:?}");
         assert_ne!(start, logits(tuned.model()));
     }
 }

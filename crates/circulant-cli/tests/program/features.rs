@@ -191,7 +191,7 @@ fn corrupted_images_have_the_published_layout() {
         &["data", "corrupt", "--corruptions", "rain", "--out", "x"],
         &["rain", "fog"],
     );
-    let floats = root.path().join("floats.npy");
+    let floats = root.path().join("images.npy");
     npy(&floats, &[2, 3, 4, 4], &[0.5; 96]);
     npy(&root.path().join("labels.npy"), &[2], &[0.0, 1.0]);
     let arguments = [

@@ -22,6 +22,7 @@ pub fn heads(shared: &RunConfig, features: usize) -> Vec<Variant> {
         let mut config = shared.clone();
         config.model.kind = kind;
         change(&mut config);
+        fit_rank(&mut config, features);
         Variant {
             name,
             title,
@@ -65,6 +66,15 @@ pub fn heads(shared: &RunConfig, features: usize) -> Vec<Variant> {
         .chain([spatial, whole])
         .chain(fewer)
         .collect()
+}
+
+/// A head of few coordinates has no room for a posterior of high rank.
+pub fn fit_rank(config: &mut RunConfig, features: usize) {
+    let coordinates = match config.model.modes {
+        Some(modes) => (2 * modes).saturating_sub(1).min(features),
+        None => features,
+    };
+    config.posterior.rank = config.posterior.rank.min(coordinates).max(1);
 }
 
 /// `K` of a spectral head.
