@@ -240,12 +240,12 @@ fn a_converted_model_is_fine_tuned() {
         let (model, changes) = to_spectral_projections(dense.clone(), bias).unwrap();
         assert_eq!(changes.len(), 8);
         let mut longer = config();
-        longer.schedule.steps = 150;
+        (longer.schedule.peak, longer.schedule.steps) = (1e-2, 300);
         let mut tuned = Trainer::new(model, longer).unwrap();
         let start = logits(tuned.model());
         // One batch again and again: it must be learned by heart.
         let (images, labels) = batch(0);
-        for _ in 0..150 {
+        for _ in 0..300 {
             tuned.step(images.clone(), &labels).unwrap();
         }
         let answers: Vec<f64> = tuned

@@ -8,6 +8,8 @@ use burn::tensor::{Tensor, TensorData};
 use circulant::functions::{attention, dropout, gelu, layer_norm, residual_layer_norm};
 use circulant::kernels::{Dropout, NoiseKey};
 use circulant::models::{ProjectionKind, VisionTransformerConfig};
+use circulant::nn::BiasKind;
+use circulant::surgery::to_spectral_projections;
 use common::{difference, double, host, numbers, random};
 
 /// With this step truncation (step^2) and rounding (1e-16/step) are both near 1e-10.
@@ -236,9 +238,21 @@ fn a_whole_model_has_its_gradients() {
         }
     }
     let device = double().autodiff();
-    for kind in [ProjectionKind::Dense, ProjectionKind::Spectral] {
+    let model = |kind| {
         let config = VisionTransformerConfig::new(4, 2, 3, kind);
-        let model = config.with_d(6).with_heads(3).with_depth(2).init(&device);
+        config.with_d(6).with_heads(3).with_depth(2).init(&device)
+    };
+    let converted = |bias| {
+        to_spectral_projections(model(ProjectionKind::Dense), bias)
+            .unwrap()
+            .0
+    };
+    for (kind, model) in [
+        ("dense", model(ProjectionKind::Dense)),
+        ("spectral", model(ProjectionKind::Spectral)),
+        ("a bias per projection", converted(BiasKind::Scalar)),
+        ("a bias per feature", converted(BiasKind::Vector)),
+    ] {
         let images = Tensor::from_inner(random::<4>(1, [3, 3, 4, 4], &double()));
         let loss = |model: &circulant::models::VisionTransformer| {
             let logits = model.forward_training(images.clone(), step(3));
@@ -255,7 +269,7 @@ fn a_whole_model_has_its_gradients() {
             let expected = (value(STEP) - value(-STEP)) / (2.0 * STEP);
             assert!(
                 (slope - expected).abs() < CENTRAL * expected.abs().max(1.0),
-                "{kind:?}, parameter {index}: {slope} and {expected}"
+                "{kind}, parameter {index}: {slope} and {expected}"
             );
         }
     }
