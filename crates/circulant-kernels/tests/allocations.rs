@@ -1,6 +1,8 @@
 //! The operations of a transformer's training step allocate nothing once they are warm: scratch
 //! memory comes from the crate's pool, and the work is split without lists of jobs.
 
+#![allow(clippy::unwrap_used, reason = "parts of a test")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

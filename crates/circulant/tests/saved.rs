@@ -34,7 +34,7 @@ fn probabilities(network: &Bayesian<ImageClassifier>) -> Vec<f32> {
     let predictions = PredictiveConfig::new()
         .with_samples(4)
         .predict(network, inputs(9));
-    predictions.unwrap().probabilities
+    predictions.expect("sound inputs").probabilities
 }
 
 #[test]

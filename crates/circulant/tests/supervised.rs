@@ -47,7 +47,7 @@ fn model_with_dropout(kind: ProjectionKind, rate: f64) -> VisionTransformer {
 }
 
 fn trainer(kind: ProjectionKind) -> Trainer<VisionTransformer> {
-    Trainer::new(model(kind), config()).unwrap()
+    Trainer::new(model(kind), config()).expect("a sound configuration")
 }
 
 fn batch(step: u64) -> (Tensor<4>, Vec<usize>) {
@@ -63,7 +63,7 @@ fn batch(step: u64) -> (Tensor<4>, Vec<usize>) {
 
 fn step(trainer: &mut Trainer<VisionTransformer>) -> f64 {
     let (images, labels) = batch(trainer.steps_done());
-    trainer.step(images, &labels).unwrap().loss
+    trainer.step(images, &labels).expect("a sound batch").loss
 }
 
 fn logits(model: &VisionTransformer) -> Vec<f64> {

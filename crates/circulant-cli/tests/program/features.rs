@@ -194,13 +194,15 @@ fn corrupted_images_have_the_published_layout() {
     let floats = root.path().join("images.npy");
     npy(&floats, &[2, 3, 4, 4], &[0.5; 96]);
     npy(&root.path().join("labels.npy"), &[2], &[0.0, 1.0]);
+    let new = root.path().join("new");
     let arguments = [
         "data",
         "corrupt",
         "--data",
         path(&floats),
         "--out",
-        path(&sheet),
+        path(&new),
     ];
     refusal(1, &arguments, &["bytes", "floats"]);
+    assert!(!new.exists());
 }

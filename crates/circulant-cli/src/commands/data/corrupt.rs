@@ -106,6 +106,13 @@ impl Corrupt {
                 path.display()
             );
         }
+        // Pictures that cannot be corrupted are refused before anything is written.
+        corrupt(
+            &set.first(1),
+            Corruption::Brightness,
+            Severity::ALL[0],
+            self.seed,
+        )?;
         let labels = set.labels().required(set.source())?;
         let labels: Result<Vec<u8>, _> = labels.iter().map(|&label| u8::try_from(label)).collect();
         let labels =

@@ -12,7 +12,8 @@
 //! two gradients in a pass of its own over memory, as it would the bias and the residual.
 #![allow(
     clippy::too_many_arguments,
-    reason = "a routed operation takes its tensors one by one"
+    clippy::type_complexity,
+    reason = "a routed operation takes its tensors one by one, and gives them back as a tuple"
 )]
 
 #[cfg(feature = "flex")]
