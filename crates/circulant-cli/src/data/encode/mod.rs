@@ -1,8 +1,8 @@
 //! Features of pictures from a frozen encoder: any ONNX file with one picture as input, `[N, 3, H, W]`, and a pooled output,
 //! `[N, features]` or `[N, features, 1, 1]`. tract runs it, in pure Rust.
 //!
-//! Pictures go through one by one, as many at once as there are threads: every core has work from the first layer to the last,
-//! and the features of a picture do not depend on its neighbours.
+//! Small groups of pictures go through, as many groups at once as there are threads: every core has work from the first layer to
+//! the last, and the features of a picture do not depend on its neighbours.
 
 mod file;
 mod preprocess;
@@ -24,6 +24,9 @@ use super::images::ImageSet;
 
 pub use file::{FeatureFile, Identity, Numbers};
 pub use preprocess::{ChannelOrder, Preprocessing};
+
+/// Pictures that go through together: the last layers of a network have few pixels, and more pictures fill their products.
+const GROUP: usize = 8;
 
 /// An encoder for pictures of one size.
 pub struct Encoder {
@@ -60,7 +63,7 @@ impl Encoder {
                 "export it again, with the pictures' size left open or equal to --resize",
             )
         };
-        let shape = [1, 3, size[0], size[1]];
+        let shape = [GROUP, 3, size[0], size[1]];
         let model = tract_onnx::onnx()
             .model_for_read(&mut &bytes[..])
             .and_then(|model| model.with_input_fact(0, f32::fact(shape).into()))
@@ -69,10 +72,10 @@ impl Encoder {
         let output = model.output_fact(0).map_err(not_onnx)?;
         let dims: Option<Vec<usize>> = output.shape.as_concrete().map(<[usize]>::to_vec);
         let features = match dims.as_deref() {
-            Some([1, features] | [1, features, 1, 1]) if *features > 0 => *features,
+            Some([GROUP, features] | [GROUP, features, 1, 1]) if *features > 0 => *features,
             other => {
                 return Err(wrong(
-                    format!("an output of the shape {other:?} for one picture"),
+                    format!("an output of the shape {other:?} for {GROUP} pictures"),
                     "cut the file behind its pooling, before the classifier",
                 ));
             }
@@ -114,42 +117,49 @@ impl Encoder {
                 "encoders see grey or colour pictures",
             ));
         }
-        let rows: Result<Vec<Vec<f32>>, DataError> = range
-            .into_par_iter()
-            .map(|index| self.one(set, index))
+        let indices: Vec<usize> = range.collect();
+        let rows: Result<Vec<Vec<f32>>, DataError> = indices
+            .par_chunks(GROUP)
+            .map(|group| self.group(set, group))
             .collect();
         Ok(rows?.concat())
     }
 
-    fn one(&self, set: &ImageSet, index: usize) -> Result<Vec<f32>, DataError> {
+    /// A group that is not whole is filled up with zeros, so that every picture goes the same way.
+    fn group(&self, set: &ImageSet, indices: &[usize]) -> Result<Vec<f32>, DataError> {
         let failed = |found: String| {
             DataError::format(
                 self.place.clone(),
                 format!(
-                    "{} finite features of picture {index} of {}",
+                    "{} finite features of each of the pictures {indices:?} of {}",
                     self.features,
                     set.source()
                 ),
                 found,
-                "check the picture and the preprocessing that the encoder asks for",
+                "check the pictures and the preprocessing that the encoder asks for",
             )
         };
-        let values = self.preprocessing.apply(set, index);
-        let input = Tensor::from_shape(&[1, 3, self.size[0], self.size[1]], &values)
+        let mut values = Vec::with_capacity(GROUP * 3 * self.size[0] * self.size[1]);
+        for &index in indices {
+            values.extend(self.preprocessing.apply(set, index));
+        }
+        values.resize(GROUP * 3 * self.size[0] * self.size[1], 0.0);
+        let input = Tensor::from_shape(&[GROUP, 3, self.size[0], self.size[1]], &values)
             .map_err(|error| failed(error.to_string()))?;
         let output = self
             .plan
             .run(tvec!(input.into()))
             .map_err(|error| failed(error.to_string()))?;
-        let row: Vec<f32> = output[0]
+        let rows: Vec<f32> = output[0]
             .to_plain_array_view::<f32>()
             .map_err(|error| failed(error.to_string()))?
             .iter()
             .copied()
+            .take(indices.len() * self.features)
             .collect();
-        match row.iter().find(|x| !x.is_finite()) {
+        match rows.iter().find(|x| !x.is_finite()) {
             Some(x) => Err(failed(format!("{x} among them"))),
-            None => Ok(row),
+            None => Ok(rows),
         }
     }
 }
