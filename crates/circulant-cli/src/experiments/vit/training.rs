@@ -192,9 +192,8 @@ impl<'a> Run<'a> {
             progress.at(steps, || {
                 let speed = (steps * batch) as f64 / seconds;
                 let epochs = training.epochs - self.epochs.len() as u64;
-                let left = epochs * self.per_epoch - steps;
-                let left =
-                    Duration::from_secs((left * batch) as f64 as u64 / speed.max(1.0) as u64);
+                let left = ((epochs * self.per_epoch - steps) * batch) as f64 / speed;
+                let left = Duration::from_secs(left as u64);
                 format!(
                     "loss {:.4}, {speed:.0} images/s, {} to the last epoch",
                     loss / steps as f64,
