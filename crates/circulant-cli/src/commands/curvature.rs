@@ -7,9 +7,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::data::display::Display;
+use super::flags::Fetching;
 use super::output::print;
-use crate::data::Cache;
-use crate::data::fetch::FetchOptions;
 use crate::experiments::folder::{DataFacts, pretty};
 use crate::experiments::vit::curvature::{Settings, Space, SpaceCurvature, measure};
 use crate::experiments::vit::folder::VitFolder;
@@ -42,9 +41,8 @@ pub struct CurvatureCommand {
     /// Where the run's data are now, if not where they were.
     #[arg(long, value_name = "NAME|PATH")]
     data: Option<String>,
-    /// A folder that may have the files of the data sets.
-    #[arg(long, env = "CIRCULANT_DATA", value_name = "FOLDER")]
-    from: Option<PathBuf>,
+    #[command(flatten)]
+    fetching: Fetching,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -96,8 +94,7 @@ impl CurvatureCommand {
 
     /// The run's own data, by which validation images are known.
     fn sets(&self, folder: &VitFolder) -> anyhow::Result<Sets> {
-        let mut options = FetchOptions::new(Cache::from_environment()?);
-        options.from.clone_from(&self.from);
+        let options = self.fetching.options()?;
         let config = &folder.config.data;
         let [_, height, width] = folder.facts.data.image();
         let place = self.data.as_ref().unwrap_or(&config.train);

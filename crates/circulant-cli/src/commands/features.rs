@@ -6,11 +6,12 @@ use anyhow::ensure;
 use clap::Args;
 use serde::Serialize;
 
+use super::flags::Preparing;
 use super::output::print;
-use super::reading::{Reading, parse_size};
+use super::reading::Reading;
 use crate::data::Split;
 use crate::data::corrupt::{Corruption, Severity, corrupt};
-use crate::data::encode::{ChannelOrder, Encoder, Numbers, Preprocessing};
+use crate::data::encode::{Encoder, Numbers};
 use crate::experiments::config::DataConfig;
 use crate::experiments::features::compute;
 use crate::experiments::interrupt::Interrupt;
@@ -38,23 +39,8 @@ pub struct Features {
     /// The file for the features.
     #[arg(long, value_name = "FILE.safetensors")]
     out: PathBuf,
-    /// Scale images to what the encoder wants, by cubic convolution.
-    #[arg(long, value_name = "HEIGHTxWIDTH", value_parser = parse_size)]
-    resize: Option<[usize; 2]>,
-    /// Subtract from red, green and blue.
-    #[arg(
-        long,
-        value_name = "R,G,B",
-        value_delimiter = ',',
-        allow_negative_numbers = true
-    )]
-    mean: Vec<f32>,
-    /// Divide red, green and blue by, after that.
-    #[arg(long, value_name = "R,G,B", value_delimiter = ',')]
-    std: Vec<f32>,
-    /// The order in which the encoder wants the channels.
-    #[arg(long, value_enum, default_value_t = ChannelOrder::Rgb)]
-    order: ChannelOrder,
+    #[command(flatten)]
+    preparing: Preparing,
     /// Store half precision.
     #[arg(long)]
     half: bool,
@@ -110,13 +96,11 @@ impl Features {
             set = corrupt(&set, corruption, Severity::new(level)?, self.seed)?;
         }
         let [_, _, height, width] = set.shape();
-        let preprocessing = Preprocessing {
-            resize: self.resize,
-            mean: self.mean.clone(),
-            std: self.std.clone(),
-            order: self.order,
-        };
-        let encoder = Encoder::open(&self.encoder, preprocessing, [height, width])?;
+        let encoder = Encoder::open(
+            &self.encoder,
+            self.preparing.preprocessing(),
+            [height, width],
+        )?;
         let numbers = if self.half {
             Numbers::F16
         } else {

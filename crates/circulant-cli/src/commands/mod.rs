@@ -5,6 +5,7 @@ pub mod curvature;
 pub mod data;
 pub mod evaluate;
 pub mod features;
+mod flags;
 pub mod head;
 pub mod inspect;
 mod output;

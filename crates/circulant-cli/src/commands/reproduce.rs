@@ -9,9 +9,8 @@ use anyhow::ensure;
 use clap::{Args, Subcommand};
 
 use super::data::display::Display;
+use super::flags::Fetching;
 use super::output::print;
-use crate::data::Cache;
-use crate::data::fetch::FetchOptions;
 use crate::experiments::config::ModelKind;
 use crate::experiments::folder::pretty;
 use crate::experiments::interrupt::Interrupt;
@@ -80,12 +79,8 @@ struct Mnist {
     /// Add a table of our own variants: more steps, other priors, more layers. Takes as long as all the rest.
     #[arg(long)]
     beyond: bool,
-    /// A folder that may have the files of the data sets.
-    #[arg(long, env = "CIRCULANT_DATA", value_name = "FOLDER")]
-    from: Option<PathBuf>,
-    /// Fetch nothing over the network.
-    #[arg(long)]
-    offline: bool,
+    #[command(flatten)]
+    fetching: Fetching,
     /// Print results.json instead of the table.
     #[arg(long)]
     json: bool,
@@ -95,9 +90,7 @@ impl Mnist {
     fn run(&self) -> anyhow::Result<()> {
         ensure!(self.samples > 0, "--samples: expected 1 or more, got 0");
         let interrupt = Interrupt::listen()?;
-        let mut options = FetchOptions::new(Cache::from_environment()?);
-        options.from.clone_from(&self.from);
-        options.network = !self.offline;
+        let options = self.fetching.options()?;
         let mut shared = settings::shared();
         shared.training.steps = self.steps;
         shared.check()?;

@@ -15,6 +15,7 @@ use anyhow::{Context, bail, ensure};
 use circulant::bayes::{Bayesian, StepReport};
 use circulant::checkpoint::{UNFINISHED, write_atomically};
 use circulant::models::{ImageClassifier, ParameterCount};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::config::RunConfig;
@@ -22,6 +23,7 @@ use super::facts::Facts;
 use super::lines::{self, Log};
 use super::model;
 use crate::data::ImageSet;
+use crate::report::Document;
 
 /// The data that a run learned from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -124,11 +126,8 @@ impl RunFolder {
             return Self::create(path, config, data);
         }
         let folder = Self::open(path)?;
-        ensure!(
-            folder.config == config && folder.facts.data.fingerprint == data.fingerprint,
-            "{} holds a run with other settings or other data; choose another folder with --out, or delete it",
-            path.display()
-        );
+        let same = folder.config == config && folder.facts.data.fingerprint == data.fingerprint;
+        ensure_same(path, same)?;
         Ok(folder)
     }
 
@@ -171,19 +170,7 @@ impl RunFolder {
             path.display()
         );
         let config = RunConfig::read_complete(&path.join(CONFIG))?;
-        let place = path.join(FACTS);
-        let text = fs::read_to_string(&place).with_context(|| {
-            format!(
-                "cannot read {}; put it back, or train again with the settings of {CONFIG}",
-                place.display()
-            )
-        })?;
-        let facts = serde_json::from_str(&text).with_context(|| {
-            format!(
-                "{} is damaged; train again with the settings of {CONFIG}",
-                place.display()
-            )
-        })?;
+        let facts = read_facts(path)?;
         Ok(Self {
             path: path.to_owned(),
             config,
@@ -298,6 +285,49 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> anyhow::Result<()> {
             path.display()
         )
     })
+}
+
+/// Writes `report.html`, its figures as files, and `results.json`, which is there only when everything else is.
+pub fn write_report(
+    out: &Path,
+    document: &Document,
+    results: &impl Serialize,
+) -> anyhow::Result<()> {
+    document.write(&out.join("report.html"))?;
+    let figures = out.join("figures");
+    fs::create_dir_all(&figures)
+        .with_context(|| format!("cannot make the folder {}", figures.display()))?;
+    for (name, drawing) in document.drawings() {
+        write(&figures.join(format!("{name}.svg")), drawing.standalone())?;
+    }
+    write(&out.join("results.json"), pretty(results)?)
+}
+
+/// Reads `run.json` of a folder.
+pub fn read_facts<T: DeserializeOwned>(folder: &Path) -> anyhow::Result<T> {
+    let place = folder.join(FACTS);
+    let text = fs::read_to_string(&place).with_context(|| {
+        format!(
+            "cannot read {}; put it back, or train again with the settings of {CONFIG}",
+            place.display()
+        )
+    })?;
+    serde_json::from_str(&text).with_context(|| {
+        format!(
+            "{} is damaged; train again with the settings of {CONFIG}",
+            place.display()
+        )
+    })
+}
+
+/// Whether a folder that is there may be gone on with.
+pub fn ensure_same(path: &Path, same: bool) -> anyhow::Result<()> {
+    ensure!(
+        same,
+        "{} holds a run with other settings or other data; choose another folder with --out, or delete it",
+        path.display()
+    );
+    Ok(())
 }
 
 /// JSON for people.

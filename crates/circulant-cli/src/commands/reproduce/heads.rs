@@ -6,11 +6,9 @@ use anyhow::ensure;
 use clap::Args;
 
 use super::super::data::display::Display;
+use super::super::flags::{Fetching, Preparing};
 use super::super::output::print;
-use super::super::reading::parse_size;
-use crate::data::encode::{ChannelOrder, Preprocessing};
-use crate::data::fetch::FetchOptions;
-use crate::data::{Cache, Normalisation};
+use crate::data::Normalisation;
 use crate::experiments::folder::pretty;
 use crate::experiments::heads::sets::Request;
 use crate::experiments::heads::settings::{heads, shared};
@@ -59,32 +57,13 @@ pub(super) struct Heads {
     /// The folder of CIFAR-10-C, to use its pictures instead of our corruptions.
     #[arg(long, value_name = "FOLDER")]
     cifar10_c: Option<PathBuf>,
-    /// Scale pictures to what the encoder wants, by cubic convolution.
-    #[arg(long, value_name = "HEIGHTxWIDTH", value_parser = parse_size)]
-    resize: Option<[usize; 2]>,
-    /// Subtract from red, green and blue.
-    #[arg(
-        long,
-        value_name = "R,G,B",
-        value_delimiter = ',',
-        allow_negative_numbers = true
-    )]
-    mean: Vec<f32>,
-    /// Divide red, green and blue by, after that.
-    #[arg(long, value_name = "R,G,B", value_delimiter = ',')]
-    std: Vec<f32>,
-    /// The order in which the encoder wants the channels.
-    #[arg(long, value_enum, default_value_t = ChannelOrder::Rgb)]
-    order: ChannelOrder,
+    #[command(flatten)]
+    preparing: Preparing,
     /// Take only the first N pictures of every part, for a quick look.
     #[arg(long, value_name = "N")]
     first: Option<usize>,
-    /// A folder that may have the files of the data set.
-    #[arg(long, env = "CIRCULANT_DATA", value_name = "FOLDER")]
-    from: Option<PathBuf>,
-    /// Fetch nothing over the network.
-    #[arg(long)]
-    offline: bool,
+    #[command(flatten)]
+    fetching: Fetching,
     /// Print results.json instead of the table.
     #[arg(long)]
     json: bool,
@@ -96,19 +75,12 @@ impl Heads {
             ensure!(number > 0, "{flag}: expected 1 or more, got 0");
         }
         let interrupt = Interrupt::listen()?;
-        let mut options = FetchOptions::new(Cache::from_environment()?);
-        options.from.clone_from(&self.from);
-        options.network = !self.offline;
+        let options = self.fetching.options()?;
         let features = self.features.clone();
         let request = Request {
             folder: features.unwrap_or_else(|| self.out.join("features")),
             encoder: self.encoder.clone(),
-            preprocessing: Preprocessing {
-                resize: self.resize,
-                mean: self.mean.clone(),
-                std: self.std.clone(),
-                order: self.order,
-            },
+            preprocessing: self.preparing.preprocessing(),
             data: self.data.clone(),
             first: self.first,
             corrupted: self.corrupted,

@@ -7,10 +7,10 @@ use anyhow::ensure;
 use clap::Args;
 
 use super::super::data::display::Display;
+use super::super::flags::Fetching;
 use super::super::output::print;
 use super::super::reading::parse_size;
-use crate::data::fetch::FetchOptions;
-use crate::data::{Cache, Normalisation};
+use crate::data::Normalisation;
 use crate::experiments::folder::pretty;
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::vit::curvature::Settings;
@@ -91,12 +91,8 @@ pub(super) struct Vit {
     /// Do not measure the curvature, which takes some minutes per model.
     #[arg(long)]
     no_curvature: bool,
-    /// A folder that may have the files of the data sets.
-    #[arg(long, env = "CIRCULANT_DATA", value_name = "FOLDER")]
-    from: Option<PathBuf>,
-    /// Fetch nothing over the network.
-    #[arg(long)]
-    offline: bool,
+    #[command(flatten)]
+    fetching: Fetching,
     /// Print results.json instead of the table.
     #[arg(long)]
     json: bool,
@@ -105,9 +101,7 @@ pub(super) struct Vit {
 impl Vit {
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let interrupt = Interrupt::listen()?;
-        let mut options = FetchOptions::new(Cache::from_environment()?);
-        options.from.clone_from(&self.from);
-        options.network = !self.offline;
+        let options = self.fetching.options()?;
         let request = Request {
             place: self.data.clone(),
             first: self.first,

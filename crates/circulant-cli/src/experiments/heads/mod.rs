@@ -22,7 +22,7 @@ use self::sets::Sets;
 use super::certification::Quantiles;
 use super::config::RunConfig;
 use super::evaluation::{Sampling, class_metrics, labels_of, ood_metrics, probabilities};
-use super::folder::{DataFacts, RunFolder, pretty, write};
+use super::folder::{DataFacts, RunFolder, write_report};
 use super::interrupt::Interrupt;
 use super::lines::{self, Log};
 use super::mnist::settings::Variant;
@@ -333,15 +333,7 @@ impl Experiment {
     /// Writes `report.html`, its figures as files, and `results.json`, which is there only when everything else is.
     pub fn write(&self) -> anyhow::Result<Results> {
         let (out, results) = (&self.plan.out, self.results());
-        let document = document(self, &results)?;
-        document.write(&out.join("report.html"))?;
-        let figures = out.join("figures");
-        std::fs::create_dir_all(&figures)
-            .with_context(|| format!("cannot make the folder {}", figures.display()))?;
-        for (name, drawing) in document.drawings() {
-            write(&figures.join(format!("{name}.svg")), drawing.standalone())?;
-        }
-        write(&out.join("results.json"), pretty(&results)?)?;
+        write_report(out, &document(self, &results)?, &results)?;
         Ok(results)
     }
 }

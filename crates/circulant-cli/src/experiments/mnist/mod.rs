@@ -20,7 +20,7 @@ use self::sets::Sets;
 use self::settings::Variant;
 use super::config::RunConfig;
 use super::evaluation::{Sampling, class_metrics, labels_of, ood_metrics, probabilities};
-use super::folder::{DataFacts, RunFolder, StepLine, pretty, write};
+use super::folder::{DataFacts, RunFolder, StepLine, write_report};
 use super::interrupt::Interrupt;
 use super::source;
 use super::training::train;
@@ -205,16 +205,8 @@ impl Experiment {
 
     /// Writes `report.html`, its figures as files, and `results.json`, which is there only when everything else is.
     pub fn write(&self) -> anyhow::Result<Results> {
-        let out = &self.plan.out;
-        let document = document(self)?;
-        document.write(&out.join("report.html"))?;
-        let figures = out.join("figures");
-        std::fs::create_dir_all(&figures)?;
-        for (name, drawing) in document.drawings() {
-            write(&figures.join(format!("{name}.svg")), drawing.standalone())?;
-        }
         let results = self.results();
-        write(&out.join("results.json"), pretty(&results)?)?;
+        write_report(&self.plan.out, &document(self)?, &results)?;
         Ok(results)
     }
 }

@@ -18,7 +18,9 @@ use circulant::training::load_checkpoint;
 use serde::{Deserialize, Serialize};
 
 use super::super::facts::Facts;
-use super::super::folder::{CONFIG, DataFacts, FACTS, claim, clean, pretty, write};
+use super::super::folder::{
+    CONFIG, DataFacts, FACTS, claim, clean, ensure_same, pretty, read_facts, write,
+};
 use super::super::lines;
 use super::settings::VitConfig;
 
@@ -76,11 +78,8 @@ impl VitFolder {
             return Self::create(path, config, data);
         }
         let folder = Self::open(path)?;
-        ensure!(
-            folder.config == config && folder.facts.data.fingerprint == data.fingerprint,
-            "{} holds a run with other settings or other data; choose another folder with --out, or delete it",
-            path.display()
-        );
+        let same = folder.config == config && folder.facts.data.fingerprint == data.fingerprint;
+        ensure_same(path, same)?;
         clean(path);
         Ok(folder)
     }
@@ -119,19 +118,7 @@ impl VitFolder {
             path.display()
         );
         let config = VitConfig::read(&path.join(CONFIG))?;
-        let place = path.join(FACTS);
-        let text = std::fs::read_to_string(&place).with_context(|| {
-            format!(
-                "cannot read {}; put it back, or train again",
-                place.display()
-            )
-        })?;
-        let facts = serde_json::from_str(&text).with_context(|| {
-            format!(
-                "{} is damaged; put a whole copy back, or train again",
-                place.display()
-            )
-        })?;
+        let facts = read_facts(path)?;
         Ok(Self {
             path: path.to_owned(),
             config,

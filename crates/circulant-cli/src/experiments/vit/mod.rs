@@ -26,7 +26,7 @@ use self::sets::Sets;
 use self::settings::VitConfig;
 use self::training::Run;
 use super::evaluation::{ClassMetrics, labels_of};
-use super::folder::{DataFacts, pretty, write};
+use super::folder::{DataFacts, write_report};
 use super::interrupt::Interrupt;
 
 pub use report::document;
@@ -315,15 +315,7 @@ impl Experiment {
     /// Writes `report.html`, its figures as files, and `results.json`, which is there only when everything else is.
     pub fn write(&self) -> anyhow::Result<Results> {
         let (out, results) = (&self.plan.out, self.results()?);
-        let document = document(self, &results);
-        document.write(&out.join("report.html"))?;
-        let figures = out.join("figures");
-        std::fs::create_dir_all(&figures)
-            .with_context(|| format!("cannot make the folder {}", figures.display()))?;
-        for (name, drawing) in document.drawings() {
-            write(&figures.join(format!("{name}.svg")), drawing.standalone())?;
-        }
-        write(&out.join("results.json"), pretty(&results)?)?;
+        write_report(out, &document(self, &results), &results)?;
         Ok(results)
     }
 }

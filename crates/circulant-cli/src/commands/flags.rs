@@ -1,0 +1,65 @@
+//! Flags that several commands share.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::reading::parse_size;
+use crate::data::Cache;
+use crate::data::encode::{ChannelOrder, Preprocessing};
+use crate::data::fetch::FetchOptions;
+
+/// Where data sets come from.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Fetching {
+    /// A folder that may have the files of the data sets.
+    #[arg(long, env = "CIRCULANT_DATA", value_name = "FOLDER")]
+    from: Option<PathBuf>,
+    /// Fetch nothing over the network.
+    #[arg(long)]
+    offline: bool,
+}
+
+impl Fetching {
+    /// With the cache of this user.
+    pub fn options(&self) -> anyhow::Result<FetchOptions> {
+        let mut options = FetchOptions::new(Cache::from_environment()?);
+        options.from.clone_from(&self.from);
+        options.network = !self.offline;
+        Ok(options)
+    }
+}
+
+/// What an encoder wants done to pictures.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Preparing {
+    /// Scale pictures to what the encoder wants, by cubic convolution.
+    #[arg(long, value_name = "HEIGHTxWIDTH", value_parser = parse_size)]
+    resize: Option<[usize; 2]>,
+    /// Subtract from red, green and blue.
+    #[arg(
+        long,
+        value_name = "R,G,B",
+        value_delimiter = ',',
+        allow_negative_numbers = true
+    )]
+    mean: Vec<f32>,
+    /// Divide red, green and blue by, after that.
+    #[arg(long, value_name = "R,G,B", value_delimiter = ',')]
+    std: Vec<f32>,
+    /// The order in which the encoder wants the channels.
+    #[arg(long, value_enum, default_value_t = ChannelOrder::Rgb)]
+    order: ChannelOrder,
+}
+
+impl Preparing {
+    /// The same for the encoder.
+    pub fn preprocessing(&self) -> Preprocessing {
+        Preprocessing {
+            resize: self.resize,
+            mean: self.mean.clone(),
+            std: self.std.clone(),
+            order: self.order,
+        }
+    }
+}
