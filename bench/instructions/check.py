@@ -9,6 +9,7 @@ compiler and the instruction set that callgrind emulates (AVX2); with another co
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -31,7 +32,10 @@ def fail(message: str) -> None:
 def build() -> str:
     # The test profile compiles the kernels as they ship, and CI has them already.
     command = ["cargo", "build", "--package", "circulant-kernels", "--bench", "instructions", "--message-format=json"]
-    lines = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    # Incremental builds cut the code into other pieces, which changes what is inlined; CI does not use them either.
+    environment = os.environ | {"CARGO_INCREMENTAL": "0"}
+    built = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    lines = built.stdout.splitlines()
     made = [json.loads(line) for line in lines if line.startswith("{")]
     found = [m["executable"] for m in made if m.get("target", {}).get("name") == "instructions" and m.get("executable")]
     if not found:
