@@ -10,8 +10,8 @@ use circulant::bayes::{
     BayesianConfig, LabelledData, Noise, Purpose, Site, Slope, SpectralPrior, Svi, SviConfig,
 };
 use circulant::geometry::{
-    CertificateConfig, GeometryError, Lipschitz, NormControl, PosteriorGeometryConfig, Target,
-    prior_network_bound, prior_norm_bound,
+    CertificateConfig, Distribution, GeometryError, Lipschitz, NormControl,
+    PosteriorGeometryConfig, Target, prior_network_bound, prior_norm_bound,
 };
 use circulant::kernels::{HalfPlane, HalfSpectrum, NoiseKey};
 use circulant::models::{FeatureHead, FeatureHeadConfig, HiddenKind, ImageClassifierConfig};
@@ -111,6 +111,12 @@ fn a_point_estimate_is_1_lipschitz_after_every_step() {
     }
 }
 
+/// Whether `value` is among the numbers, up to the rounding of f32.
+fn has(numbers: &Distribution, value: f64) -> bool {
+    let near = |number: &f64| (number - value).abs() <= 1e-5 * (1.0 + value.abs());
+    numbers.values().iter().any(near)
+}
+
 #[test]
 fn means_are_clipped_and_samples_may_exceed() {
     let device = circulant::cpu().autodiff();
@@ -125,12 +131,13 @@ fn means_are_clipped_and_samples_may_exceed() {
         .expect("bounded")
         .upper()
         .get();
-    assert!(mean <= 1.0 + 1e-15);
+    assert!(mean <= 1.0 + 1e-15, "{mean}");
     let geometry = PosteriorGeometryConfig::new()
         .with_samples(20)
         .measure(network, data.inputs(), Target::True(data.labels()))
         .expect("measures");
-    assert!(geometry.bounds.quantile(1.0) > 1.0);
+    let largest = geometry.bounds.quantile(1.0);
+    assert!(largest > 1.0, "{largest}");
     assert_eq!(geometry.bounds.values().len(), 20);
     assert_eq!(geometry.paper.values().len(), 20 * data.examples());
     let names: Vec<&str> = geometry
@@ -142,20 +149,20 @@ fn means_are_clipped_and_samples_may_exceed() {
     let histogram = geometry.paper.histogram(10);
     assert_eq!(histogram.counts.iter().sum::<usize>(), 20 * data.examples());
     assert!(geometry.paper.mean() <= geometry.sqrt_two.mean());
-    assert!(geometry.certified_share > 0.5);
-    // One sample is what a certificate of that network says.
+    let share = geometry.certified_share;
+    assert!(share > 0.5, "{share}");
+    // One sample is what a certificate of that network says. It is drawn on another path here, with gradients, and need not have the same
+    // bits.
     let sample = network.sample(Noise::new(0, Purpose::Prediction, 0, 3));
     let alone = CertificateConfig::new()
         .certify(&sample, data.inputs(), Target::True(data.labels()))
         .expect("certifies");
     let bound = alone.network.upper().get();
-    assert!(geometry.bounds.values().contains(&bound));
-    assert!(
-        alone
-            .inputs
-            .iter()
-            .all(|c| geometry.margins.values().contains(&c.margin))
-    );
+    assert!(has(&geometry.bounds, bound), "{bound}");
+    for certificate in &alone.inputs {
+        let margin = certificate.margin;
+        assert!(has(&geometry.margins, margin), "{margin}");
+    }
     let error = PosteriorGeometryConfig::new().with_samples(0).measure(
         network,
         data.inputs(),
