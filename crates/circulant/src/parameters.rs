@@ -83,6 +83,39 @@ pub(crate) fn with_stable_ids<M: Module>(module: M) -> M {
     module.map(&mut StableIds::default())
 }
 
+/// The ids of all float parameters whose field has this name.
+pub(crate) fn ids_of<M: Module>(module: &M, field: &'static str) -> Vec<ParamId> {
+    let mut ids = IdsOf {
+        field,
+        path: ParameterPath::default(),
+        found: Vec::new(),
+    };
+    module.visit(&mut ids);
+    ids.found
+}
+
+struct IdsOf {
+    field: &'static str,
+    path: ParameterPath,
+    found: Vec<ParamId>,
+}
+
+impl ModuleVisitor for IdsOf {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if self.path.0.last().is_some_and(|name| name == self.field) {
+            self.found.push(param.id);
+        }
+    }
+}
+
 #[derive(Default)]
 struct StableIds(ParameterPath);
 

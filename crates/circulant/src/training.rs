@@ -21,7 +21,7 @@
 //!
 //! # let folder = tempfile::tempdir()?;
 //! let schedule = WarmUpCosine { peak: 1e-3, warm_up: 2, steps: 10 };
-//! let mut trainer = Trainer::new(model, TrainerConfig { seed: 0, schedule, weight_decay: 1e-4 })?;
+//! let mut trainer = Trainer::new(model, TrainerConfig { seed: 0, schedule, spectral_rate: 1.0, weight_decay: 1e-4 })?;
 //! let images = Tensor::<4>::ones([2, 3, 8, 8], &device); // yours
 //! let first = trainer.step(images.clone(), &[0, 2])?;
 //! trainer.save(folder.path().join("checkpoint.safetensors"), &Default::default())?;
@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::f64::consts::PI;
 use std::path::Path;
 
-use burn::module::Module;
+use burn::module::{Module, ParamId};
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::Tensor;
 use circulant_kernels::NoiseKey;
@@ -44,7 +44,7 @@ use crate::functions::cross_entropy;
 use crate::models::VisionTransformer;
 use crate::nn::to_host;
 use crate::optim::FusedAdan;
-use crate::parameters::with_stable_ids;
+use crate::parameters::{ids_of, with_stable_ids};
 
 const FORMAT: &str = "circulant-training-1";
 
@@ -139,6 +139,11 @@ pub struct TrainerConfig {
     pub seed: u64,
     /// The learning rate.
     pub schedule: WarmUpCosine,
+    /// The learning rate of spectral coordinates, in units of the schedule's.
+    ///
+    /// Optimisers such as Adan move every number by about the learning rate, whatever its size. A coordinate of an initial circulant layer is of
+    /// size 1, a weight of a dense one of size `1/sqrt(d)`: with `sqrt(d)` here, both layers change their outputs at about the same pace.
+    pub spectral_rate: f64,
     /// The weight decay of Adan.
     pub weight_decay: f64,
 }
@@ -159,6 +164,8 @@ pub struct Trainer<M> {
     /// Only a step takes it out.
     model: Option<M>,
     optimizer: ModuleOptimizer,
+    /// The spectral coordinates, if their learning rate is another.
+    spectral: Vec<ParamId>,
     step: u64,
     config: TrainerConfig,
 }
@@ -168,6 +175,7 @@ impl<M: Module> Trainer<M> {
     pub fn new(model: M, config: TrainerConfig) -> Result<Self, TrainingError> {
         let TrainerConfig {
             schedule,
+            spectral_rate,
             weight_decay,
             ..
         } = config;
@@ -189,6 +197,12 @@ impl<M: Module> Trainer<M> {
             schedule.peak,
             positive(schedule.peak),
         )?;
+        setting(
+            "the spectral learning rate",
+            "positive and finite",
+            spectral_rate,
+            positive(spectral_rate),
+        )?;
         let fits = weight_decay == 0.0 || positive(weight_decay);
         setting(
             "the weight decay",
@@ -207,9 +221,16 @@ impl<M: Module> Trainer<M> {
             weight_decay: weight_decay as f32,
             ..FusedAdan::default()
         };
+        let model = with_stable_ids(model);
+        let spectral = if spectral_rate == 1.0 {
+            Vec::new()
+        } else {
+            ids_of(&model, "coordinates")
+        };
         Ok(Self {
-            model: Some(with_stable_ids(model)),
+            model: Some(model),
             optimizer: optimizer.init(),
+            spectral,
             step: 0,
             config,
         })
@@ -265,14 +286,19 @@ impl<M: Module> Trainer<M> {
             });
             return Err(TrainingError::Diverged { step, what });
         }
-        let gradients = loss.backward();
-        let model = self
+        let mut gradients = loss.backward();
+        let mut model = self
             .model
             .take()
             .expect("there is always a model between steps");
-        let gradients = GradientsParams::from_grads(gradients, &model);
         let rate = self.config.schedule.at(step);
-        self.model = Some(self.optimizer.step(rate, model, gradients));
+        if !self.spectral.is_empty() {
+            let own = GradientsParams::from_params(&mut gradients, &model, &self.spectral);
+            let rate = rate * self.config.spectral_rate;
+            model = self.optimizer.step(rate, model, own);
+        }
+        let rest = GradientsParams::from_grads(gradients, &model);
+        self.model = Some(self.optimizer.step(rate, model, rest));
         self.step += 1;
         Ok(TrainingStep {
             step,
@@ -338,12 +364,16 @@ impl<M: Module> Trainer<M> {
             warm_up,
             steps,
         } = self.config.schedule;
+        let spectral = match self.config.spectral_rate {
+            1.0 => String::new(),
+            rate => format!(", {rate} times as much for spectral coordinates"),
+        };
         [
             ("format", FORMAT.to_owned()),
             ("seed", self.config.seed.to_string()),
             (
                 "learning rate",
-                format!("{peak}, {warm_up} steps of warm-up"),
+                format!("{peak}, {warm_up} steps of warm-up{spectral}"),
             ),
             ("steps", steps.to_string()),
             ("weight decay", self.config.weight_decay.to_string()),

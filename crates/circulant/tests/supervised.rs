@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
 
-use burn::module::Module;
+use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdanConfig, GradientsParams};
 use burn::tensor::loss::cross_entropy_with_logits;
 use burn::tensor::{Tensor, TensorData};
@@ -29,6 +29,7 @@ fn config() -> TrainerConfig {
             warm_up: 3,
             steps: STEPS,
         },
+        spectral_rate: 1.0,
         weight_decay: 0.01,
     }
 }
@@ -161,6 +162,83 @@ fn a_resumed_run_is_the_same_to_the_last_bit() {
     assert_eq!(logits(&loaded), logits(first.model()));
     record::save(&loaded, &path).unwrap();
     assert!(load_checkpoint(&mut loaded, &path).is_err());
+}
+
+/// All parameters by path.
+#[derive(Default)]
+struct ByPath {
+    path: Vec<String>,
+    found: BTreeMap<String, Vec<f64>>,
+}
+
+impl ModuleVisitor for ByPath {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let values = param.val().into_data().iter::<f64>().collect();
+        self.found.insert(self.path.join("."), values);
+    }
+}
+
+fn parameters(model: &VisionTransformer) -> BTreeMap<String, Vec<f64>> {
+    let mut all = ByPath::default();
+    model.visit(&mut all);
+    all.found
+}
+
+#[test]
+fn spectral_coordinates_may_learn_faster() {
+    let mut faster = config();
+    faster.spectral_rate = 4.0;
+    let start = parameters(&model(ProjectionKind::Spectral));
+    let after = |config: TrainerConfig| {
+        let mut run = Trainer::new(model(ProjectionKind::Spectral), config).unwrap();
+        step(&mut run);
+        run
+    };
+    let runs = [after(config()), after(faster)];
+    let [slow, fast] = [&runs[0], &runs[1]].map(|run| parameters(run.model()));
+    let mut coordinates = 0;
+    for (path, before) in &start {
+        let moved = |after: &BTreeMap<String, Vec<f64>>| -> Vec<f64> {
+            after[path].iter().zip(before).map(|(a, b)| a - b).collect()
+        };
+        let (slow, fast) = (moved(&slow), moved(&fast));
+        if path.ends_with("coordinates") {
+            coordinates += 1;
+            for (slow, fast) in slow.iter().zip(&fast) {
+                // A difference of two f32 of size 1.
+                assert!((fast - 4.0 * slow).abs() < 1e-6, "{path}: {slow}, {fast}");
+            }
+            let far = slow.iter().filter(|slow| slow.abs() > 1e-4).count();
+            assert!(far > 6, "{path}: {slow:?}");
+        } else {
+            assert_eq!(slow, fast, "{path}");
+        }
+    }
+    assert_eq!(coordinates, 8);
+    // It belongs to a run, and is kept.
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run.safetensors");
+    runs[1].save(&path, &BTreeMap::new()).unwrap();
+    let message = trainer(ProjectionKind::Spectral)
+        .resume(&path)
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("4 times as much"), "{message}");
+    let mut again = Trainer::new(model(ProjectionKind::Spectral), faster).unwrap();
+    again.resume(&path).unwrap();
+    let [_, mut whole] = runs;
+    assert_eq!(step(&mut again), step(&mut whole));
+    assert_eq!(parameters(again.model()), parameters(whole.model()));
+    faster.spectral_rate = 0.0;
+    assert!(Trainer::new(model(ProjectionKind::Spectral), faster).is_err());
 }
 
 #[test]

@@ -218,20 +218,21 @@ fn the_elbo_is_a_lower_bound_of_the_evidence() {
     }
 }
 
-/// With learning rates that fall, the means converge to the exact posterior mean, and the bound comes close to the evidence, because a
+/// With a learning rate that falls, the means converge to the exact posterior mean, and the bound comes close to the evidence, because a
 /// low-rank posterior of full rank holds the exact one up to its jitter.
 #[test]
 fn svi_finds_the_exact_posterior() {
     let model = LinearGaussian::new();
     let site = Site::mean_field(1.0).with_rank(LENGTH);
-    let config = SviConfig::new().with_samples(4).with_learning_rate(0.05);
+    let config = SviConfig::new()
+        .with_steps(3000)
+        .with_samples(4)
+        .with_learning_rate(0.05)
+        .with_final_rate(Some(0.0));
     let mut svi = Svi::new(model.network(site), config, ROWS).expect("valid");
-    for learning_rate in [0.05, 0.02, 0.005, 0.001, 0.0002] {
-        svi.set_learning_rate(learning_rate);
-        for _ in 0..600 {
-            svi.step(ROWS, |layer| model.log_likelihood(layer))
-                .expect("converges");
-        }
+    for _ in 0..3000 {
+        svi.step(ROWS, |layer| model.log_likelihood(layer))
+            .expect("converges");
     }
     let (_, factor) = svi.network().posteriors().next().expect("one site");
     let mean = common::host(factor.posterior.mean());
@@ -308,4 +309,19 @@ fn the_slope_is_learned() {
     assert!(after > before + 0.2, "z went from {before} to {after}");
     // Records hold the slope too.
     assert!(svi.network().num_params() > 3 * length);
+}
+
+#[test]
+fn the_learning_rate_falls_along_half_a_cosine() {
+    let constant = SviConfig::new().with_steps(11).with_learning_rate(0.5);
+    let falling = constant.clone().with_final_rate(Some(0.1));
+    for step in 0..20 {
+        assert_eq!(constant.rate(step), 0.5);
+        let along = step.min(10) as f64 / 10.0;
+        let expected = 0.05 + 0.45 * (std::f64::consts::PI * along / 2.0).cos().powi(2);
+        assert!((falling.rate(step) - expected).abs() < 1e-15, "{step}");
+    }
+    assert_eq!((falling.rate(0), falling.rate(10)), (0.5, 0.05));
+    // One step has the whole rate.
+    assert_eq!(falling.with_steps(1).rate(0), 0.5);
 }

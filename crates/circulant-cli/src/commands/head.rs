@@ -17,7 +17,7 @@ use crate::experiments::evaluation::{
 };
 use crate::experiments::exported::describe;
 use crate::experiments::folder::{DataFacts, RunFolder};
-use crate::experiments::heads::settings::{fit_rank, shared};
+use crate::experiments::heads::settings::{complete, shared};
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::training::train;
 use crate::experiments::{Held, source};
@@ -115,7 +115,7 @@ impl Head {
             (None, true) => ModelKind::Circulant,
             (None, false) => ModelKind::SpectralCirculant,
         };
-        fit_rank(&mut config, set.row());
+        complete(&mut config, set.row());
         config.check()?;
         let facts = DataFacts::of(&held.training);
         let normalisation = config.data.normalisation.clone();

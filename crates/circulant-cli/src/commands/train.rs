@@ -89,6 +89,9 @@ pub struct Train {
     /// The learning rate of Adam [default: 0.01].
     #[arg(long, value_name = "X")]
     learning_rate: Option<f64>,
+    /// Let the learning rate fall to this share of itself, along half a cosine [default: constant].
+    #[arg(long, value_name = "SHARE")]
+    final_rate: Option<f64>,
     /// Posterior samples per step [default: 4].
     #[arg(long, value_name = "N")]
     samples: Option<usize>,
@@ -237,6 +240,7 @@ impl Train {
             steps => training.steps,
             batch => training.batch,
             learning_rate => training.learning_rate,
+            final_rate => training.final_rate,
             samples => training.samples,
             kl_weight => training.kl_weight,
             patience => training.patience,

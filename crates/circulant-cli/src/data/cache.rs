@@ -1,11 +1,13 @@
 //! The folder where fetched data sets are kept, and files in it that are whole or not there at all.
 
+use std::collections::HashMap;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use safetensors::tensor::TensorView;
 use sha2::{Digest, Sha256};
 use tempfile::{Builder, NamedTempFile};
 
@@ -160,7 +162,7 @@ impl Cache {
 }
 
 /// A new file with a name of its own, for the umask to say who may read it: a cache is often shared.
-pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
+fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = Builder::new();
     builder.prefix(".new-");
     #[cfg(unix)]
@@ -169,6 +171,28 @@ pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     builder.tempfile_in(folder)
+}
+
+/// Writes tensors and metadata as safetensors, beside the place and then in it.
+pub(crate) fn store_tensors(
+    path: &Path,
+    tensors: Vec<(&str, TensorView<'_>)>,
+    metadata: HashMap<String, String>,
+) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let file = temporary(folder)?;
+    let permissions = file.as_file().metadata()?.permissions();
+    safetensors::serialize_to_file(tensors, Some(metadata), file.path())
+        .map_err(|error| io::Error::other(error.to_string()))?;
+    // It puts another file there, which only its owner may read.
+    let written = File::open(file.path())?;
+    written.set_permissions(permissions)?;
+    written.sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }
 
 fn copy(

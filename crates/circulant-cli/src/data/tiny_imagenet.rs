@@ -11,7 +11,7 @@ use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, TensorView};
 use sha2::{Digest, Sha256};
 
-use super::cache::{Cache, temporary};
+use super::cache::{Cache, store_tensors};
 use super::error::DataError;
 use super::fingerprint::Fingerprint;
 use super::folder::{pictures, subfolders};
@@ -147,12 +147,7 @@ fn store(set: &ImageSet, path: &Path) -> io::Result<()> {
     let images = TensorView::new(Dtype::U8, set.shape().to_vec(), pixels).map_err(invalid)?;
     let labels = TensorView::new(Dtype::I64, vec![labels.len()], &bytes).map_err(invalid)?;
     let metadata = HashMap::from([("classes".to_owned(), names.join(","))]);
-    let file = temporary(folder)?;
-    let tensors = [("images", images), ("labels", labels)];
-    safetensors::serialize_to_file(tensors, Some(metadata), file.path()).map_err(invalid)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    store_tensors(path, vec![("images", images), ("labels", labels)], metadata)
 }
 
 type Listing = (Vec<PathBuf>, Vec<i64>);

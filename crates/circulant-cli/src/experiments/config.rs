@@ -243,6 +243,9 @@ pub struct TrainingConfig {
     pub batch: usize,
     /// Of Adam.
     pub learning_rate: f64,
+    /// The learning rate falls to this share of itself, along half a cosine; constant without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub final_rate: Option<f64>,
     /// Posterior samples per step; a point estimate needs only one.
     pub samples: usize,
     /// The weight of the KL term; 1 is the evidence bound.
@@ -265,6 +268,7 @@ impl Default for TrainingConfig {
             steps: 1000,
             batch: 256,
             learning_rate: 1e-2,
+            final_rate: None,
             samples: 4,
             kl_weight: 1.0,
             seed: 0,
@@ -349,6 +353,11 @@ impl RunConfig {
                 "{what}: expected 0 or a positive number, got {number}"
             );
         }
+        let share = training.final_rate.unwrap_or(1.0);
+        ensure!(
+            (0.0..=1.0).contains(&share),
+            "training.final_rate: expected a share from 0 to 1, got {share}"
+        );
         Ok(())
     }
 }
@@ -395,6 +404,7 @@ mod tests {
         for (text, name) in [
             ("[training]\nsteps = 0", "training.steps"),
             ("[training]\nlearning_rate = -1.0", "training.learning_rate"),
+            ("[training]\nfinal_rate = 1.5", "training.final_rate"),
             ("[training]\nkl_weight = nan", "training.kl_weight"),
             (
                 "[posterior]\ninitial_deviation = inf",

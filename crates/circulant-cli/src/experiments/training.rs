@@ -146,6 +146,7 @@ fn svi_config(config: &RunConfig) -> SviConfig {
         .with_steps(training.steps)
         .with_batch(training.batch)
         .with_learning_rate(training.learning_rate)
+        .with_final_rate(training.final_rate)
         .with_samples(match config.posterior.inference {
             Inference::Bayesian => training.samples,
             // All samples would be the same network.

@@ -54,6 +54,11 @@ fn features_are_stored_once_and_trained_on() {
     );
     assert!(summary["images_per_second"].as_f64().unwrap() > 0.0);
     let whole = fs::read(&out).unwrap();
+    // Whoever may read other new files here may read this one.
+    let other = root.path().join("other");
+    fs::write(&other, "").unwrap();
+    let permissions = |path: &Path| fs::metadata(path).unwrap().permissions();
+    assert_eq!(permissions(&out), permissions(&other));
     let again = json(&arguments);
     assert_eq!(
         (&again["computed"], &again["images_per_second"]),

@@ -1,5 +1,6 @@
 //! Stochastic variational inference: gradient steps on the negative ELBO (algorithm 2 of the paper).
 
+use std::f64::consts::PI;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -28,6 +29,8 @@ pub struct SviConfig {
     /// The learning rate.
     #[config(default = 1e-2)]
     pub learning_rate: f64,
+    /// The learning rate falls along half a cosine to this share of itself at the last step; without it, it is constant.
+    pub final_rate: Option<f64>,
     /// Monte-Carlo samples per step.
     #[config(default = 1)]
     pub samples: usize,
@@ -39,6 +42,18 @@ pub struct SviConfig {
     pub seed: u64,
     /// Stop when the smoothed loss has not improved for this many steps.
     pub patience: Option<u64>,
+}
+
+impl SviConfig {
+    /// The learning rate of a step.
+    pub fn rate(&self, step: u64) -> f64 {
+        let Some(share) = self.final_rate else {
+            return self.learning_rate;
+        };
+        let last = self.steps.saturating_sub(1).max(1);
+        let along = step.min(last) as f64 / last as f64;
+        self.learning_rate * (share + (1.0 - share) * (1.0 + (PI * along).cos()) / 2.0)
+    }
 }
 
 /// One step, as the callback sees it.
@@ -171,6 +186,15 @@ impl<M: Network> Svi<M> {
             let got = config.learning_rate.to_string();
             return setting("the learning rate", "positive and finite", got);
         }
+        if let Some(share) = config.final_rate
+            && !(0.0..=1.0).contains(&share)
+        {
+            return setting(
+                "the final learning rate",
+                "a share from 0 to 1",
+                share.to_string(),
+            );
+        }
         if !network.device().is_autodiff() {
             let got = format!("{:?}", network.device());
             return setting(
@@ -280,7 +304,7 @@ impl<M: Network> Svi<M> {
         gradients: GradientsParams,
     ) -> Result<(), BayesError> {
         let network = self.network.take().expect("put back below");
-        let rate = self.config.learning_rate;
+        let rate = self.config.rate(report.step);
         self.network = Some(self.optimizer.step(rate, network, gradients));
         self.step += 1;
         self.watch.see(report.step, report.loss);

@@ -64,6 +64,10 @@ pub(super) struct Vit {
     /// The largest learning rate.
     #[arg(long, default_value_t = 1e-3, value_name = "RATE")]
     learning_rate: f64,
+    /// The learning rate of spectral coordinates, in units of the other. The paper has 1; with the square root of the width (11.3) circulant and dense
+    /// projections change at the same pace.
+    #[arg(long, default_value_t = 1.0, value_name = "X")]
+    spectral_rate: f64,
     /// The weight decay of Adan.
     #[arg(long, default_value_t = 1e-4, value_name = "RATE")]
     weight_decay: f64,
@@ -155,6 +159,7 @@ impl Vit {
                         warm_up: self.warm_up,
                         batch: self.batch,
                         learning_rate: self.learning_rate,
+                        spectral_rate: self.spectral_rate,
                         weight_decay: self.weight_decay,
                         patience: self.patience,
                         seed,

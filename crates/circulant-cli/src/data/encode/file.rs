@@ -13,7 +13,7 @@ use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
-use super::super::cache::temporary;
+use super::super::cache::store_tensors;
 use super::super::error::DataError;
 use super::super::images::ImageSet;
 use super::preprocess::Preprocessing;
@@ -198,15 +198,7 @@ impl FeatureFile {
         if !labels.names.is_empty() && labels.names.iter().all(|name| !name.contains(',')) {
             metadata.insert("classes".to_owned(), labels.names.join(","));
         }
-        let folder = match self.path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let file = temporary(folder).map_err(failed())?;
-        safetensors::serialize_to_file(tensors, Some(metadata), file.path()).map_err(invalid)?;
-        file.as_file().sync_all().map_err(failed())?;
-        file.persist(&self.path)
-            .map_err(|error| failed()(error.error))?;
+        store_tensors(&self.path, tensors, metadata).map_err(failed())?;
         // The rows are in the file; what is left is only in the way.
         fs::remove_file(&self.partial).ok();
         Ok(())

@@ -8,9 +8,14 @@ pub const WIDTHS: [usize; 2] = [32, 128];
 /// `K` of the spectral heads besides the whole half spectrum.
 pub const MODES: [usize; 5] = [768, 512, 256, 128, 64];
 
-/// What all heads share.
+/// What all heads share. Steps, optimiser and its first learning rate are the paper's. That it falls, the sizes of initial weights and deviations
+/// and the slope were chosen on 5,000 training images held out for that: spectral 0.25 of 0.25 to 4, dense 2 of 0.5 to 4, spatial 4 of 1 to 4.
 pub fn shared() -> RunConfig {
     let mut config = RunConfig::default();
+    config.posterior.initial_deviation = 1.0;
+    // Features have no order, so no frequency is more probable than another.
+    config.posterior.slope = 0.0;
+    config.training.final_rate = Some(0.0);
     // One at the end; a run takes seconds.
     config.training.checkpoint_every = u64::MAX >> 1;
     config
@@ -22,7 +27,7 @@ pub fn heads(shared: &RunConfig, features: usize) -> Vec<Variant> {
         let mut config = shared.clone();
         config.model.kind = kind;
         change(&mut config);
-        fit_rank(&mut config, features);
+        complete(&mut config, features);
         Variant {
             name,
             title,
@@ -68,8 +73,13 @@ pub fn heads(shared: &RunConfig, features: usize) -> Vec<Variant> {
         .collect()
 }
 
-/// A head of few coordinates has no room for a posterior of high rank.
-pub fn fit_rank(config: &mut RunConfig, features: usize) {
+/// What follows from the kind and the size of a head: the initial scale, and a rank that its coordinates have room for.
+pub fn complete(config: &mut RunConfig, features: usize) {
+    config.model.initial_scale = match config.model.kind {
+        ModelKind::SpectralCirculant | ModelKind::SpectralBccb => 0.25,
+        ModelKind::Circulant | ModelKind::Bccb => 4.0,
+        ModelKind::Dense | ModelKind::Conv2d => 2.0,
+    };
     let coordinates = match config.model.modes {
         Some(modes) => (2 * modes).saturating_sub(1).min(features),
         None => features,

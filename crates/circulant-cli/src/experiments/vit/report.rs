@@ -20,12 +20,16 @@ pub fn document(experiment: &Experiment, results: &Results) -> Document {
         (false, crop) => format!("images moved by up to {crop} pixels"),
         (true, crop) => format!("mirrored images, moved by up to {crop} pixels"),
     };
+    let spectral = match settings.spectral_rate {
+        1.0 => String::new(),
+        rate => format!(" ({rate} times as much for spectral coordinates)"),
+    };
     Document {
         title: format!("Vision transformers on {}", results.data),
         intro: vec![
             format!(
                 "Projections of attention as matrices and as circulant matrices, everything else alike: Adan, peak learning \
-                 rate {}, {} epochs of warm-up, cosine to zero at epoch {}, weight decay {}, batch {}, {augmentation}. \
+                 rate {}{spectral}, {} epochs of warm-up, cosine to zero at epoch {}, weight decay {}, batch {}, {augmentation}. \
                  {training} training images, {validation} to choose the checkpoint by, {test} test images.",
                 settings.learning_rate,
                 settings.warm_up,

@@ -70,6 +70,9 @@ pub struct VitTraining {
     pub batch: usize,
     /// The largest learning rate.
     pub learning_rate: f64,
+    /// The learning rate of spectral coordinates, in units of `learning_rate`.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub spectral_rate: f64,
     /// The weight decay of Adan.
     pub weight_decay: f64,
     /// Stops after so many epochs without a smaller validation loss; 0 never does.
@@ -80,6 +83,16 @@ pub struct VitTraining {
     pub flip: bool,
     /// Moves images by up to so many pixels each way.
     pub crop: usize,
+}
+
+/// What settings from before there was a choice have.
+fn one() -> f64 {
+    1.0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it")]
+fn is_one(number: &f64) -> bool {
+    *number == 1.0
 }
 
 /// Which projections.
@@ -113,6 +126,7 @@ impl Default for VitTraining {
             warm_up: 5,
             batch: 128,
             learning_rate: 1e-3,
+            spectral_rate: 1.0,
             weight_decay: 1e-4,
             patience: 0,
             seed: 0,
@@ -206,6 +220,11 @@ impl VitConfig {
                 training.learning_rate,
                 f64::MIN_POSITIVE,
             ),
+            (
+                "training.spectral_rate",
+                training.spectral_rate,
+                f64::MIN_POSITIVE,
+            ),
             ("training.weight_decay", training.weight_decay, 0.0),
         ] {
             ensure!(
@@ -225,6 +244,7 @@ impl VitConfig {
                 warm_up: self.training.warm_up * per_epoch,
                 steps: self.training.epochs * per_epoch,
             },
+            spectral_rate: self.training.spectral_rate,
             weight_decay: self.training.weight_decay,
         }
     }
