@@ -68,9 +68,20 @@ class Transformer:
         return "images", self.batch
 
 
+# The six models, and how many times faster than the best peer a step must at least be.
+MODELS = {
+    "spectral-circulant": 2.0,
+    "spectral-bccb": 2.0,
+    "circulant": 2.0,
+    "bccb": 2.0,
+    "conv2d": 1.0,
+    "dense": 1.0,
+}
+
+
 def parse_inference(name):
     """The case of variational inference that a name stands for; None if it is none."""
-    models = "spectral-circulant|spectral-bccb|conv2d|dense"
+    models = "|".join(MODELS)
     step = re.fullmatch(rf"(?:(memory|start)/)?svi/({models})/(\d+)", name)
     if step:
         return Inference(name, step[1] or "svi", step[2], int(step[3]))
@@ -121,11 +132,11 @@ LAYERS = {
 }
 
 INFERENCE = {
-    "svi/spectral-circulant/128": 2.0,
-    "svi/spectral-circulant/512": 2.0,
-    "svi/spectral-bccb/512": 2.0,
-    "svi/conv2d/512": 1.0,
-    "svi/dense/512": 1.0,
+    **{
+        f"svi/{model}/{batch}": least
+        for model, least in MODELS.items()
+        for batch in (128, 512, 4096)
+    },
     "predictive/spectral-circulant/50x10000": 2.0,
     "memory/svi/spectral-circulant/512": None,
     "start/svi/spectral-circulant/512": None,
@@ -156,6 +167,8 @@ LAYER_CHECKS = [
 INFERENCE_CHECKS = [
     "svi/spectral-circulant/7",
     "svi/spectral-bccb/7",
+    "svi/circulant/7",
+    "svi/bccb/7",
     "svi/conv2d/7",
     "svi/dense/7",
     "predictive/spectral-circulant/3x8",

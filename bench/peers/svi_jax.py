@@ -18,6 +18,7 @@ from svi_problem import (
     BETAS,
     CHANNELS,
     EXAMPLES,
+    GRIDS,
     JITTER,
     KERNEL,
     LEARNING_RATE,
@@ -25,6 +26,7 @@ from svi_problem import (
     RANK,
     SIDE,
     SITES,
+    SPATIAL_GRIDS,
     SPECTRAL_GRIDS,
     batches,
     initial_parameters,
@@ -42,7 +44,7 @@ def linear_transposed(arrays):
 
 
 def operator(model, dtype):
-    height, width = SPECTRAL_GRIDS[model]
+    height, width = GRIDS[model]
     grid = (width,) if height == 1 else (height, width)
     return Operator(Case("", 1, 1, 1, grid, True), dtype)
 
@@ -64,6 +66,22 @@ def spectral_layer(op):
         gradient = op.rfft(g.reshape(-1, *op.grid))
         gh = (jnp.conj(spectrum) * gradient).sum(0)
         return None, op.adjoint(gh.real, gh.imag), gradient[:, 0].real.sum(keepdims=True)
+
+    return with_gradient(forward, backward)
+
+
+def spatial_layer(op):
+    """The weights are the filter itself."""
+
+    def forward(x, w, b):
+        spectrum = op.rfft(x.reshape(-1, *op.grid))
+        product = (spectrum * op.rfft(w.reshape(op.grid))).at[:, 0].add(b[0] * op.size)
+        return op.irfft(product).reshape(-1, PIXELS), spectrum
+
+    def backward(spectrum, g):
+        gradient = op.rfft(g.reshape(-1, *op.grid))
+        gw = op.irfft((jnp.conj(spectrum) * gradient).sum(0)).reshape(-1)
+        return None, gw, gradient[:, 0].real.sum(keepdims=True)
 
     return with_gradient(forward, backward)
 
@@ -97,6 +115,8 @@ def dense(x, weight, bias):
 def hidden_layer(model, dtype):
     if model in SPECTRAL_GRIDS:
         return spectral_layer(operator(model, dtype))
+    if model in SPATIAL_GRIDS:
+        return spatial_layer(operator(model, dtype))
     return convolution_layer() if model == "conv2d" else dense
 
 

@@ -4,7 +4,7 @@
     loss = -(1/B) sum log p(y|x,theta) + sum KL / N          (negative ELBO per example)
 
 A model has the sites hidden, hidden_bias, weight and bias. The hidden site of a spectral
-layer has a low-rank Gaussian over its coordinates; every other site a mean-field Gaussian
+layer has a low-rank Gaussian over its coordinates, that of a spatial one a filter; every other site a mean-field Gaussian
 with prior N(0,1). numpy only, so that all peers share it.
 """
 
@@ -17,6 +17,8 @@ CHANNELS, KERNEL = 8, 3
 
 # Grid of the filter: one row is a circulant layer.
 SPECTRAL_GRIDS = {"spectral-circulant": (1, PIXELS), "spectral-bccb": (SIDE, SIDE)}
+SPATIAL_GRIDS = {"circulant": (1, PIXELS), "bccb": (SIDE, SIDE)}
+GRIDS = {**SPECTRAL_GRIDS, **SPATIAL_GRIDS}
 
 # Model -> site -> shape, in the order in which the sites are kept.
 SITES = {
@@ -27,7 +29,7 @@ SITES = {
             "weight": (PIXELS, CLASSES),
             "bias": (CLASSES,),
         }
-        for model in SPECTRAL_GRIDS
+        for model in GRIDS
     },
     "conv2d": {
         "hidden": (CHANNELS, 1, KERNEL, KERNEL),

@@ -13,6 +13,7 @@ from torch import distributions
 import reference
 from svi_problem import (
     EXAMPLES,
+    GRIDS,
     JITTER,
     SIDE,
     SITES,
@@ -44,8 +45,10 @@ def hidden_layer(model, x, weight, bias):
         return y.flatten(1)
     if model == "dense":
         return x @ weight + bias
-    grid = SPECTRAL_GRIDS[model]
-    matrix = (filters_of_coordinates(*grid) @ weight)[offsets(*grid)]
+    grid = GRIDS[model]
+    spectral = model in SPECTRAL_GRIDS
+    filter_ = filters_of_coordinates(*grid) @ weight if spectral else weight
+    matrix = filter_[offsets(*grid)]
     return x @ matrix.T + bias
 
 

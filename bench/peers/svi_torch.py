@@ -6,6 +6,7 @@ The gradient is taken of the loss, that is of the negative ELBO divided by N.
 """
 
 import sys
+from functools import partial
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from svi_problem import (
     CHANNELS,
     CLASSES,
     EXAMPLES,
+    GRIDS,
     JITTER,
     KERNEL,
     LEARNING_RATE,
@@ -138,7 +140,7 @@ class Spectral:
 
     def __init__(self, model, weight, bias):
         self.weight, self.bias = weight, bias
-        height, width = SPECTRAL_GRIDS[model]
+        height, width = GRIDS[model]
         self.grid = (width,) if height == 1 else (height, width)
         if height == 1:
             self.op = Line(width, weight)
@@ -147,15 +149,31 @@ class Spectral:
 
     def forward(self, x):
         self.spectrum = self.op.rfft(x.view(-1, *self.grid))
-        product = self.spectrum * self.op.filter()
+        product = self.spectrum * self.filter()
         product[:, 0] += self.bias * PIXELS
         return self.op.irfft(product).view(1, -1, PIXELS)
+
+    def filter(self):
+        return self.op.filter()
+
+    def adjoint(self, gradient):
+        return self.op.adjoint(gradient)
 
     def backward(self, g, weight_gradient, bias_gradient):
         gradient = self.op.rfft(g.view(-1, *self.grid))
         torch.sum(gradient[:, 0].real, 0, keepdim=True, out=bias_gradient)
         summed = self.spectrum.conj_physical_().mul_(gradient).sum(0)
-        weight_gradient.copy_(self.op.adjoint(summed).view(-1))
+        weight_gradient.copy_(self.adjoint(summed).view(-1))
+
+
+class Spatial(Spectral):
+    """The weights are the filter itself."""
+
+    def filter(self):
+        return self.op.rfft(self.weight.view(self.grid))
+
+    def adjoint(self, gradient):
+        return self.op.irfft(gradient)
 
 
 class Convolution:
@@ -226,7 +244,8 @@ class Posterior:
             self.coordinates, self.coordinate_gradient = torch.zeros(2, PIXELS, dtype=dtype)
             self.layer = Spectral(model, self.coordinates, values["hidden_bias"])
         else:
-            kind = {"conv2d": Convolution, "dense": Dense}[model]
+            kinds = {"conv2d": Convolution, "dense": Dense}
+            kind = kinds.get(model) or partial(Spatial, model)
             self.layer = kind(values["hidden"], values["hidden_bias"])
 
     def draw(self):

@@ -62,6 +62,10 @@ def check(peer, case):
 
 
 def flat(result):
+    """Loss, KL and gradients. The one bias of a circulant layer goes with its weights: alone it may be near zero by chance."""
     loss, kl, gradients = result
-    arrays = [np.asarray(gradients[name]).reshape(-1) for name in sorted(gradients)]
-    return [np.asarray(loss), np.asarray(kl), *arrays]
+    together = {}
+    for name in sorted(gradients):
+        array = np.asarray(gradients[name]).reshape(-1)
+        together.setdefault(name.replace("hidden_bias", "hidden"), []).append(array)
+    return [np.asarray(loss), np.asarray(kl), *map(np.concatenate, together.values())]
