@@ -25,6 +25,18 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Norm:
+    """The exact operator norm of a layer."""
+
+    name: str
+    channels_in: int
+    channels_out: int
+    # (d,) in 1D, (H, W) in 2D
+    grid: tuple
+    suite, work, unit, pieces, rate = "norms", "norm", "ms", 1, None
+
+
+@dataclass(frozen=True)
 class Inference:
     """A case of variational inference."""
 
@@ -99,6 +111,13 @@ def parse(name):
     transformer = re.fullmatch(r"vit/(dense|spectral)/(\d+)", name)
     if transformer:
         return Transformer(name, transformer[1], int(transformer[2]))
+    line = re.fullmatch(r"norm1d/(\d+)/exact", name)
+    if line:
+        return Norm(name, 1, 1, (int(line[1]),))
+    plane = re.fullmatch(r"norm2d/(\d+)x(\d+)x(\d+)x(\d+)/exact", name)
+    if plane:
+        c_in, c_out, height, width = map(int, plane.groups())
+        return Norm(name, c_in, c_out, (height, width))
     layer, shape, work = (name.split("/") + ["", ""])[:3]
     one = re.fullmatch(r"(\d+)x(\d+)", shape)
     two = re.fullmatch(r"(\d+)x(\d+)-(\d+)x(\d+)x(\d+)", shape)
@@ -113,7 +132,8 @@ def parse(name):
     raise ValueError(
         f"case {name!r}: expected circulant1d/BxD/WORK or bccb2d/BxI-OxHxW/WORK, "
         "WORK being forward or forward_backward; or svi/MODEL/B, memory/svi/MODEL/B, "
-        "start/svi/MODEL/B, predictive/MODEL/SAMPLESxINPUTS; or vit/dense/B, vit/spectral/B"
+        "start/svi/MODEL/B, predictive/MODEL/SAMPLESxINPUTS; or vit/dense/B, vit/spectral/B; or "
+        "norm1d/D/exact, norm2d/IxOxHxW/exact"
     )
 
 
@@ -144,8 +164,14 @@ INFERENCE = {
 
 TRANSFORMER = {"vit/dense/128": 1.0, "vit/spectral/128": 1.3}
 
+NORMS = {
+    "norm1d/16384/exact": 1.2,
+    "norm2d/8x8x28x28/exact": 1.2,
+    "norm2d/64x64x32x32/exact": 1.2,
+}
+
 # Suite -> its cases; each suite has its own benchmark on our side.
-SUITES = {"layers": LAYERS, "svi": INFERENCE, "vit": TRANSFORMER}
+SUITES = {"layers": LAYERS, "svi": INFERENCE, "vit": TRANSFORMER, "norms": NORMS}
 
 # Small shapes for `--check`: even and odd lengths, even and odd sides of a grid,
 # and channel counts that differ so that a transposed mixing matrix is caught.
@@ -177,4 +203,17 @@ INFERENCE_CHECKS = [
 
 TRANSFORMER_CHECKS = ["vit/dense/3", "vit/spectral/3"]
 
-CHECKS = {"layers": LAYER_CHECKS, "svi": INFERENCE_CHECKS, "vit": TRANSFORMER_CHECKS}
+NORM_CHECKS = [
+    "norm1d/7/exact",
+    "norm1d/8/exact",
+    "norm2d/2x3x4x6/exact",
+    "norm2d/3x2x5x7/exact",
+    "norm2d/2x2x4x7/exact",
+]
+
+CHECKS = {
+    "layers": LAYER_CHECKS,
+    "svi": INFERENCE_CHECKS,
+    "vit": TRANSFORMER_CHECKS,
+    "norms": NORM_CHECKS,
+}

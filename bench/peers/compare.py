@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure our layers, variational inference and vision transformer beside PyTorch and JAX, by turns; print the ratios.
+"""Measure our layers, norms, variational inference and vision transformer beside PyTorch and JAX, by turns; print the ratios.
 
     python3 bench/peers/compare.py            the table
     python3 bench/peers/compare.py --check    does everyone compute the right thing?
@@ -27,6 +27,8 @@ PEERS = ("torch", "jax")
 TARGETS = {case: target for cases in SUITES.values() for case, target in cases.items()}
 # Relative to the largest entry. A few roundings in each of about hundred terms.
 TOLERANCES = {"float32": 5e-6, "float64": 1e-13}
+# The same number from every side, where a case has one; relative.
+SAME_VALUE = 1e-9
 # Threads of the side that has just stopped spin for a moment before they sleep.
 PAUSE_SECONDS = 0.05
 
@@ -45,6 +47,7 @@ def arguments():
     add("--ours", metavar="EXE", help="use this instead of building our benchmark `layers`")
     add("--ours-svi", metavar="EXE", help="use this instead of building our benchmark `svi`")
     add("--ours-vit", metavar="EXE", help="use this instead of building our benchmark `vit`")
+    add("--ours-norms", metavar="EXE", help="use this instead of building our benchmark `norms`")
     parsed = parser.parse_args()
     if parsed.rounds < 1:
         parser.error(f"--rounds: expected at least 1, found {parsed.rounds}")
@@ -66,7 +69,12 @@ def suites(options):
 
 def make_ours(options):
     """Our side; a benchmark is built only if one of its cases comes up."""
-    given = {"layers": options.ours, "svi": options.ours_svi, "vit": options.ours_vit}
+    given = {
+        "layers": options.ours,
+        "svi": options.ours_svi,
+        "vit": options.ours_vit,
+        "norms": options.ours_norms,
+    }
 
     @cache
     def executable(suite):
@@ -144,6 +152,9 @@ def measure(case, sides, rounds, seconds):
         for key in ("variant", "tried", "data_mib"):
             if key in times[0]:
                 result[name][key] = times[0][key]
+    values = [times[0]["value"] for times in turns.values() if times[0].get("value") is not None]
+    if values and max(values) - min(values) > SAME_VALUE * max(values):
+        raise Failed(f"{case}: the sides disagree: {values}")
     for key in ("best", "median"):
         fastest = min(result[name][key] for name in PEERS)
         result[f"ratio_of_{key}"] = fastest / result["ours"][key]

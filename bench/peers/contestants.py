@@ -57,7 +57,7 @@ class Ours(Side):
             if found.get("case") == case:
                 if (found.get("unit"), found.get("threads")) != ("ms", self.threads):
                     raise Failed(f"{case}: expected ms on {self.threads} threads, found {found}")
-                return {"best": found["best"], "median": found["median"]}
+                return {key: found[key] for key in ("best", "median", "value") if key in found}
         raise Failed(f"{case}: expected a line of JSON from {command[0]}, found none")
 
     def fresh(self, case, steps):

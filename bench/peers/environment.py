@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 REQUIREMENTS = HERE / "requirements.txt"
 # Suite -> package; the benchmark has the name of the suite.
-PACKAGES = {"layers": "circulant-kernels", "svi": "circulant", "vit": "circulant"}
+PACKAGES = {"layers": "circulant-kernels", "svi": "circulant", "vit": "circulant", "norms": "circulant-kernels"}
 
 
 class Failed(Exception):
@@ -76,7 +76,7 @@ def build_ours(suite):
 
 
 def flag(suite):
-    return {"layers": "--ours", "svi": "--ours-svi", "vit": "--ours-vit"}[suite]
+    return "--ours" if suite == "layers" else f"--ours-{suite}"
 
 
 def pin(threads):

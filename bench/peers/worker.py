@@ -15,6 +15,7 @@ import time
 import numpy as np
 
 import cases
+import norms_worker
 import reference
 import svi_worker
 import vit_worker
@@ -86,7 +87,11 @@ def layer_variants(peer, case):
 
 def prepare(peer, case):
     """The quickest variant, its name, and what each variant took."""
-    by_suite = {"svi": svi_worker.variants, "vit": vit_worker.variants}
+    by_suite = {
+        "svi": svi_worker.variants,
+        "vit": vit_worker.variants,
+        "norms": norms_worker.variants,
+    }
     variants = by_suite.get(case.suite, layer_variants)
     calls = variants(peer, case)
     trials = {name: [] for name in calls}
@@ -104,6 +109,8 @@ def check(peer, case):
         return svi_worker.check(peer, case)
     if case.suite == "vit":
         return vit_worker.check(peer, case)
+    if case.suite == "norms":
+        return norms_worker.check(peer, case)
     exact = inputs(case, np.float64)
     height, width = (1, *case.grid)[-2:]
     shapes = [v.shape for v in exact]
@@ -147,7 +154,8 @@ def serve(peer, requests, answer):
             prepared = {case.name: prepare(peer, case)}
         call, variant, tried = prepared[case.name]
         times = measure(call, request["seconds"], case.pieces)
-        answer({**times, "variant": variant, "tried": tried})
+        value = {"value": call()} if case.suite == "norms" else {}
+        answer({**times, **value, "variant": variant, "tried": tried})
 
 
 def main():

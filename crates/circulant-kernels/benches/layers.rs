@@ -248,7 +248,7 @@ impl Report<'_> {
     fn line(&self, case: &str, times: &[Time], flops: f64) {
         let ours = times[0];
         if self.options.json {
-            self.options.print_json(case, ours);
+            self.options.print_json(case, ours, None);
             return;
         }
         let other = |i: usize| {

@@ -1,4 +1,4 @@
-//! Times of the operator norms, f64, random Gaussian coordinates.
+//! Times of the operator norms, f64, random coordinates.
 //!
 //! `cargo bench -p circulant-kernels --bench norms` prints a table with how far each result lies
 //! above the norm; `-- --json` prints one line per case. Flags: `--case SUBSTRING`, `--seconds S`
@@ -9,16 +9,22 @@ mod timing;
 use std::hint::black_box;
 
 use circulant_kernels::{
-    HalfPlane, HalfSpectrum, NoiseKey, clip_norm_2d, convolution_norm_bound, gram_bound_2d,
+    HalfPlane, HalfSpectrum, clip_norm_2d, convolution_norm_bound, gram_bound_2d,
     gram_bound_2d_with_gradient, gram_bound_matrix, matrix_norm, operator_norm_1d,
-    operator_norm_2d, singular_values_2d, standard_normal,
+    operator_norm_2d, singular_values_2d,
 };
 use timing::{Options, time};
 
-fn noise(stream: u64, len: usize) -> Vec<f64> {
-    let mut out = vec![0.0; len];
-    standard_normal(NoiseKey { seed: 1, stream }, &mut out);
-    out
+/// Uniform numbers of variance 1, from the indices by SplitMix64: `bench/peers` makes the same.
+fn numbers(len: usize) -> Vec<f64> {
+    let number = |index: u64| {
+        let z = (index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        let unit = ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64;
+        (unit - 0.5) * 12_f64.sqrt()
+    };
+    (0..len as u64).map(number).collect()
 }
 
 struct Report {
@@ -37,7 +43,7 @@ impl Report {
         })];
         let times = time(self.options.seconds, &mut versions)[0];
         if self.options.json {
-            self.options.print_json(case, times);
+            self.options.print_json(case, times, Some(bound));
             return;
         }
         println!(
@@ -50,7 +56,7 @@ impl Report {
 
     fn layer(&self, channels_in: usize, channels_out: usize, side: usize) {
         let layout = HalfPlane::new(side, side).expect("a size");
-        let a = noise(1, layout.coordinates() * channels_in * channels_out);
+        let a = numbers(layout.coordinates() * channels_in * channels_out);
         let name = format!("norm2d/{channels_in}x{channels_out}x{side}x{side}");
         let norm = operator_norm_2d(&layout, channels_in, channels_out, &a)
             .expect("finite")
@@ -73,7 +79,7 @@ impl Report {
         self.case(&format!("{name}/all_singular_values"), norm, || {
             singular_values_2d(&layout, channels_in, channels_out, &a).expect("finite")[0]
         });
-        // Half of the singular values of a square Gaussian matrix are above 0.4 of the largest.
+        // Half of the singular values of a square random matrix are above 0.4 of the largest.
         self.case(&format!("{name}/clip"), norm, || {
             let mut clipped = a.clone();
             clip_norm_2d(&layout, channels_in, channels_out, &mut clipped, 0.4 * norm)
@@ -83,7 +89,7 @@ impl Report {
     }
 
     fn dense(&self, rows: usize, columns: usize) {
-        let a = noise(2, rows * columns);
+        let a = numbers(rows * columns);
         let norm = matrix_norm(rows, columns, &a).expect("finite").lower;
         let name = format!("matrix/{rows}x{columns}");
         self.case(&format!("{name}/exact"), norm, || {
@@ -96,7 +102,7 @@ impl Report {
 
     fn all(&self) {
         let layout = HalfSpectrum::new(16384).expect("a length");
-        let a = noise(0, 16384);
+        let a = numbers(16384);
         let norm = operator_norm_1d(&layout, &a).expect("finite").lower;
         self.case("norm1d/16384/exact", norm, || {
             operator_norm_1d(&layout, &a).expect("finite").upper
@@ -105,7 +111,7 @@ impl Report {
         self.layer(8, 8, 28);
         self.dense(784, 784);
         self.dense(6272, 10);
-        let weights = noise(3, 64 * 64 * 9);
+        let weights = numbers(64 * 64 * 9);
         let bound = || {
             convolution_norm_bound(&weights, 64, 64, [3, 3], [32, 32]).expect("sizes are positive")
         };

@@ -45,7 +45,7 @@ impl Report {
         let times = time(self.options.seconds, &mut versions);
         let ours = times[0];
         if self.options.json {
-            self.options.print_json(case, ours);
+            self.options.print_json(case, ours, None);
             return;
         }
         println!(

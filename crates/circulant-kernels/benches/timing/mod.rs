@@ -24,11 +24,11 @@ impl Options {
         options
     }
 
-    /// The line of a case for machines.
-    pub fn print_json(&self, case: &str, time: Time) {
+    /// The line of a case for machines, with the result where others can check it.
+    pub fn print_json(&self, case: &str, time: Time, value: Option<f64>) {
         println!(
             "{}",
-            serde_json::json!({"case": case, "unit": "ms", "best": time.best, "median": time.median, "threads": self.threads})
+            serde_json::json!({"case": case, "unit": "ms", "best": time.best, "median": time.median, "threads": self.threads, "value": value})
         );
     }
 
