@@ -1,0 +1,48 @@
+"""Tables in Markdown from results files of compare.py: markdown.py RESULTS.json [...]"""
+
+import json
+import sys
+
+from cases import SUITES, parse
+
+TITLES = {
+    "layers": "The layers",
+    "svi": "Variational inference and prediction",
+    "vit": "Training steps of the vision transformer",
+    "norms": "Exact operator norms",
+}
+SIDES = {"ours": "ours", "torch": "PyTorch", "jax": "JAX or NumPyro"}
+
+
+def number(value):
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def tables(results):
+    """Best times; the ratio is that of the better peer, and of medians in brackets."""
+    machine = results["machine"]
+    versions = ", ".join(f"{k} {results['versions'][k]}" for k in ("torch", "jax") if k in results["versions"])
+    yield f"{machine['cpu']}, {machine['system']}; {versions}; {results['threads']} threads, {results['rounds']} rounds of {results['seconds']} s."
+    for suite, title in TITLES.items():
+        chosen = [c for c in results["cases"] if c["case"] in SUITES[suite]]
+        if not chosen:
+            continue
+        yield f"\n### {title}\n"
+        yield f"| case | {' | '.join(SIDES.values())} | best peer / ours |"
+        yield "| --- | --- | --- | --- | --- |"
+        for case in chosen:
+            unit = parse(case["case"]).unit
+            times = " | ".join(f"{number(case[side]['best'])} {unit}" for side in SIDES)
+            yield f"| `{case['case']}` | {times} | **{case['ratio_of_best']:.2f}** ({case['ratio_of_median']:.2f}) |"
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    for path in sys.argv[1:]:
+        with open(path) as file:
+            print("\n".join(tables(json.load(file))))
+
+
+if __name__ == "__main__":
+    main()
