@@ -8,11 +8,8 @@ from peer_torch import Line, Plane
 def matrices(case, a):
     """[bins, C_in, C_out], from the coordinates each time, as a certificate must."""
     a = torch.from_numpy(a)
-    if len(case.grid) == 1:
-        line = Line(case.grid[0], a.view(-1))
-        return line.filter
-    plane = Plane(case, a)
-    return plane.filter
+    operator = Line(case.grid[0], a.view(-1)) if len(case.grid) == 1 else Plane(case, a)
+    return operator.filter
 
 
 def variants(case, a):

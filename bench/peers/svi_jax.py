@@ -56,34 +56,31 @@ def with_gradient(forward, backward):
     return layer
 
 
-def spectral_layer(op):
-    def forward(x, a, b):
+def circulant_layer(op, filter_, adjoint):
+    """`filter_` makes the half spectrum of the weights, `adjoint` their gradient of its gradient."""
+
+    def forward(x, weights, b):
         spectrum = op.rfft(x.reshape(-1, *op.grid))
-        product = (spectrum * op.filter(a)).at[:, 0].add(b[0] * op.size)
+        product = (spectrum * filter_(weights)).at[:, 0].add(b[0] * op.size)
         return op.irfft(product).reshape(-1, PIXELS), spectrum
 
     def backward(spectrum, g):
         gradient = op.rfft(g.reshape(-1, *op.grid))
-        gh = (jnp.conj(spectrum) * gradient).sum(0)
-        return None, op.adjoint(gh.real, gh.imag), gradient[:, 0].real.sum(keepdims=True)
+        weights = adjoint((jnp.conj(spectrum) * gradient).sum(0))
+        return None, weights, gradient[:, 0].real.sum(keepdims=True)
 
     return with_gradient(forward, backward)
+
+
+def spectral_layer(op):
+    return circulant_layer(op, op.filter, lambda g: op.adjoint(g.real, g.imag))
 
 
 def spatial_layer(op):
     """The weights are the filter itself."""
-
-    def forward(x, w, b):
-        spectrum = op.rfft(x.reshape(-1, *op.grid))
-        product = (spectrum * op.rfft(w.reshape(op.grid))).at[:, 0].add(b[0] * op.size)
-        return op.irfft(product).reshape(-1, PIXELS), spectrum
-
-    def backward(spectrum, g):
-        gradient = op.rfft(g.reshape(-1, *op.grid))
-        gw = op.irfft((jnp.conj(spectrum) * gradient).sum(0)).reshape(-1)
-        return None, gw, gradient[:, 0].real.sum(keepdims=True)
-
-    return with_gradient(forward, backward)
+    return circulant_layer(
+        op, lambda w: op.rfft(w.reshape(op.grid)), lambda g: op.irfft(g).reshape(-1)
+    )
 
 
 def convolution_layer():

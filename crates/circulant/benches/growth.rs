@@ -4,7 +4,7 @@
 //! cargo bench -p circulant --bench growth -- [--series PART] [--seconds S] [--threads N]
 //! ```
 //!
-//! One line of JSON per point: `{"series", "x", "microseconds", "per"}`, the best time of all calls. `bench/growth/chart.py` draws them.
+//! One line of JSON per point: `{"series", "x", "microseconds", "per"}`, the best time of all calls. `bench/growth/growth.py` draws them.
 
 use std::hint::black_box;
 use std::time::Instant;

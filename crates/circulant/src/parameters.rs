@@ -29,6 +29,7 @@ impl ParameterPath {
 
 /// A float parameter that is trained.
 pub(crate) struct FoundParameter {
+    pub(crate) id: ParamId,
     pub(crate) path: String,
     /// Which float parameter of the module it is, in the order of visits.
     pub(crate) position: usize,
@@ -68,6 +69,7 @@ impl ModuleVisitor for Search {
             return;
         }
         self.found.push(FoundParameter {
+            id: param.id,
             path: self.path.name(),
             position,
             shape: tensor.shape(),
@@ -81,39 +83,6 @@ impl ModuleVisitor for Search {
 /// found again by another process.
 pub(crate) fn with_stable_ids<M: Module>(module: M) -> M {
     module.map(&mut StableIds::default())
-}
-
-/// The ids of all float parameters whose field has this name.
-pub(crate) fn ids_of<M: Module>(module: &M, field: &'static str) -> Vec<ParamId> {
-    let mut ids = IdsOf {
-        field,
-        path: ParameterPath::default(),
-        found: Vec::new(),
-    };
-    module.visit(&mut ids);
-    ids.found
-}
-
-struct IdsOf {
-    field: &'static str,
-    path: ParameterPath,
-    found: Vec<ParamId>,
-}
-
-impl ModuleVisitor for IdsOf {
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if self.path.0.last().is_some_and(|name| name == self.field) {
-            self.found.push(param.id);
-        }
-    }
 }
 
 #[derive(Default)]

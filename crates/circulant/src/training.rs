@@ -44,7 +44,7 @@ use crate::functions::cross_entropy;
 use crate::models::VisionTransformer;
 use crate::nn::to_host;
 use crate::optim::FusedAdan;
-use crate::parameters::{ids_of, with_stable_ids};
+use crate::parameters::{trained_parameters, with_stable_ids};
 
 const FORMAT: &str = "circulant-training-1";
 
@@ -225,7 +225,9 @@ impl<M: Module> Trainer<M> {
         let spectral = if spectral_rate == 1.0 {
             Vec::new()
         } else {
-            ids_of(&model, "coordinates")
+            let found = trained_parameters(&model).into_iter();
+            let spectral = found.filter(|found| found.path.ends_with(".coordinates"));
+            spectral.map(|found| found.id).collect()
         };
         Ok(Self {
             model: Some(model),

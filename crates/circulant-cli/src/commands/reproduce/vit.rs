@@ -65,7 +65,7 @@ pub(super) struct Vit {
     #[arg(long, default_value_t = 1e-3, value_name = "RATE")]
     learning_rate: f64,
     /// The learning rate of spectral coordinates, in units of the other. The paper has 1; with the square root of the width (11.3) circulant and dense
-    /// projections change at the same pace.
+    /// projections change their outputs at about the same pace.
     #[arg(long, default_value_t = 1.0, value_name = "X")]
     spectral_rate: f64,
     /// The weight decay of Adan.

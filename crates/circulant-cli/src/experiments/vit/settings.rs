@@ -71,7 +71,7 @@ pub struct VitTraining {
     /// The largest learning rate.
     pub learning_rate: f64,
     /// The learning rate of spectral coordinates, in units of `learning_rate`.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "one")]
     pub spectral_rate: f64,
     /// The weight decay of Adan.
     pub weight_decay: f64,
@@ -88,11 +88,6 @@ pub struct VitTraining {
 /// What settings from before there was a choice have.
 fn one() -> f64 {
     1.0
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it")]
-fn is_one(number: &f64) -> bool {
-    *number == 1.0
 }
 
 /// Which projections.
