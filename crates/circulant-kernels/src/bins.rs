@@ -149,6 +149,14 @@ impl BinTable {
     }
 }
 
+/// The bins in the order of a transformed block; a gap is as good as a masked bin.
+pub(crate) fn in_order(order: &[Option<usize>], full: &[Bin]) -> Vec<Bin> {
+    order
+        .iter()
+        .map(|frequency| frequency.map_or(Bin::Masked, |f| full[f]))
+        .collect()
+}
+
 /// `min(k, n - k)/max(1, floor(n/2))`, the wrapped frequency in `[0, 1]`.
 pub(crate) fn wrapped_radius(k: usize, n: usize) -> f64 {
     k.min(n - k) as f64 / (n / 2).max(1) as f64

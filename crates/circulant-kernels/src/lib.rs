@@ -42,6 +42,7 @@ mod normal_tail;
 mod norms;
 #[cfg(test)]
 mod oracle;
+mod padded;
 mod partial_sums;
 mod philox;
 mod plan;

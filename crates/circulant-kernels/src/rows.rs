@@ -1,5 +1,5 @@
-//! The plain operator: one real transform per row, by realfft. It serves what the lanes do not
-//! cover: lengths with a large prime factor, and batches too small to fill the lanes.
+//! The plain operator: one real transform per row, by realfft. It serves batches that are too small to
+//! fill the lanes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -57,6 +57,13 @@ impl<T: Real> CirculantPlan<T> {
                 Way::Rows(rows) => {
                     rows.backward(&kept.data, filters.coordinates, &outputs, grad_x, wanted)
                 }
+                Way::Padded(padded) => padded.backward(
+                    (&kept.data, batch),
+                    filters.coordinates,
+                    &outputs,
+                    grad_x,
+                    wanted,
+                ),
                 Way::Lanes(lanes) => self.single(lanes).backward(
                     &self.batch(batch, 1),
                     &kept.data,

@@ -19,6 +19,12 @@ impl<T: Real> CirculantPlan<T> {
                 by_row: true,
                 source: self.source(),
             },
+            Way::Padded(padded) => KeptSpectrum {
+                data: padded.transform(x),
+                batch,
+                by_row: false,
+                source: self.source(),
+            },
             Way::Lanes(lanes) => {
                 let data = self
                     .batch(batch, self.channels_in)
@@ -95,6 +101,15 @@ impl<T: Real> CirculantPlan<T> {
             Way::Rows(rows) => {
                 rows.forward(
                     &kept.data,
+                    filters.coordinates,
+                    |f| self.bias(&filters, count, f),
+                    tanh,
+                    y,
+                );
+            }
+            Way::Padded(padded) => {
+                padded.forward(
+                    (&kept.data, batch),
                     filters.coordinates,
                     |f| self.bias(&filters, count, f),
                     tanh,

@@ -16,13 +16,14 @@ mod readout;
 pub use arguments::{Activation, Filters, Gradients, KeptSpectrum};
 pub use readout::{KeptReadout, Readout, ReadoutGradients};
 
-use crate::bins::Bin;
+use crate::bins::{Bin, in_order};
 use crate::blocks::{Batch, Bias};
 use crate::error::{KernelError, expect_len};
 use crate::half_plane::HalfPlane;
 use crate::half_spectrum::HalfSpectrum;
 use crate::lane_fft::{LanePlan, is_smooth};
 use crate::mixing::{FrequencyTable, Mixing};
+use crate::padded::PaddedPlan;
 use crate::real::Real;
 use crate::rows::RowPlan;
 use crate::simd::Isa;
@@ -51,6 +52,8 @@ pub struct CirculantPlan<T: Real> {
     coordinates: usize,
     /// Absent only for a signal whose length has a large prime factor.
     lanes: Option<LanePlan<T>>,
+    /// What such a signal has instead.
+    padded: Option<PaddedPlan<T>>,
     /// The bins of the full plane, in the order of the lanes.
     positions: Vec<Bin>,
     /// Signals of one channel have a second way.
@@ -77,7 +80,8 @@ impl<T: Real> CirculantPlan<T> {
     }
 
     pub(crate) fn with_isa_1d(layout: &HalfSpectrum, isa: Isa) -> Self {
-        let lanes = is_smooth(layout.length()).then(|| LanePlan::new(1, layout.length()));
+        let smooth = is_smooth(layout.length());
+        let lanes = smooth.then(|| LanePlan::new(1, layout.length()));
         let full = layout.full();
         let order = lanes.as_ref().map_or(&[][..], LanePlan::order);
         Self {
@@ -87,8 +91,9 @@ impl<T: Real> CirculantPlan<T> {
             channels_in: 1,
             channels_out: 1,
             coordinates: layout.coordinates(),
-            positions: bins_in(order, &full),
+            positions: in_order(order, &full),
             lanes,
+            padded: (!smooth).then(|| PaddedPlan::new(layout, isa)),
             rows: Some(RowPlan::new(layout)),
             table: None,
         }
@@ -124,9 +129,10 @@ impl<T: Real> CirculantPlan<T> {
             channels_in,
             channels_out,
             coordinates: layout.coordinates() * channels_in * channels_out,
-            positions: bins_in(lanes.order(), &full),
+            positions: in_order(lanes.order(), &full),
             table: several.then(|| FrequencyTable::new(height, width, &full, lanes.order())),
             lanes: Some(lanes),
+            padded: None,
             rows: None,
         })
     }
@@ -229,14 +235,15 @@ impl<T: Real> CirculantPlan<T> {
         }
     }
 
-    /// Lanes when they exist and the batch fills a quarter of a block at least: a block costs
-    /// the same however many of its rows are there.
+    /// Lanes when the batch fills a quarter of a block at least: a block costs the same however many
+    /// of its rows are there. Padded rows are twice as long, and so must be twice as many.
     fn way(&self, batch: usize) -> Way<'_, T> {
-        match (&self.lanes, &self.rows) {
-            (Some(lanes), Some(_)) if 2 * batch >= self.isa.lanes::<T>() => Way::Lanes(lanes),
-            (_, Some(rows)) => Way::Rows(rows),
-            (Some(lanes), None) => Way::Lanes(lanes),
-            (None, None) => unreachable!("a plan has lanes or rows"),
+        let quarters = 2 * batch / self.isa.lanes::<T>();
+        match (&self.lanes, &self.padded, &self.rows) {
+            (Some(lanes), _, rows) if rows.is_none() || quarters >= 1 => Way::Lanes(lanes),
+            (_, Some(padded), _) if quarters >= 2 => Way::Padded(padded),
+            (_, _, Some(rows)) => Way::Rows(rows),
+            _ => unreachable!("a signal has rows, an image lanes"),
         }
     }
 
@@ -257,15 +264,8 @@ impl<T: Real> CirculantPlan<T> {
     }
 }
 
-/// The bins in the order of a transformed block; a gap is as good as a masked bin.
-fn bins_in(order: &[Option<usize>], full: &[Bin]) -> Vec<Bin> {
-    order
-        .iter()
-        .map(|frequency| frequency.map_or(Bin::Masked, |f| full[f]))
-        .collect()
-}
-
 enum Way<'a, T: Real> {
     Lanes(&'a LanePlan<T>),
+    Padded(&'a PaddedPlan<T>),
     Rows(&'a RowPlan<T>),
 }

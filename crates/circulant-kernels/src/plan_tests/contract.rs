@@ -5,48 +5,63 @@ use super::*;
 
 #[test]
 fn a_bias_per_element() {
-    let (height, width, batch) = (3, 4, 5);
-    let layout = HalfPlane::new(height, width).expect("valid");
+    let batch = 17;
+    let layout = HalfPlane::new(3, 4).expect("valid");
     for (inputs, outputs) in [(1, 1), (2, 3)] {
         for plan in plans_2d::<f64>(&layout, inputs, outputs) {
-            let unit = outputs * height * width;
-            let x = noise(1, batch * inputs * height * width);
-            let (a, b) = (noise(2, plan.coordinates()), noise(3, unit));
-            let g = noise(4, batch * unit);
-            let filters = |bias| Filters {
-                coordinates: &a[..],
-                bias,
-                activation: Activation::Tanh,
-            };
-            let (mut y, mut plain) = (vec![0.0; batch * unit], vec![0.0; batch * unit]);
-            let kept = plan
-                .forward_keeping(&x, filters(Some(&b)), &mut y)
-                .expect("fits");
-            let unbiased = Filters {
-                activation: Activation::Identity,
-                ..filters(None)
-            };
-            plan.forward(&x, unbiased, &mut plain).expect("fits");
-            let expected: Vec<f64> = plain
-                .iter()
-                .enumerate()
-                .map(|(i, y)| (y + b[i % unit]).tanh())
-                .collect();
-            assert!(relative_error(&y, &expected) < 1e-12);
-            let mut grad = vec![0.0; unit];
-            let wanted = Gradients {
-                bias: Some(&mut grad),
-                ..Gradients::default()
-            };
-            plan.backward(&kept, filters(Some(&b)), &y, &g, wanted)
-                .expect("fits");
-            for (i, grad) in grad.iter().enumerate() {
-                let sum: f64 = (0..batch)
-                    .map(|row| g[row * unit + i] * (1.0 - expected[row * unit + i].powi(2)))
-                    .sum();
-                assert!((grad - sum).abs() < 1e-12, "{grad} {sum}");
-            }
+            check_bias_per_element(&plan, batch);
         }
+    }
+    // In rows, in lanes, and in lanes of another length.
+    for (length, batch) in [(12, 1), (12, batch), (17, batch)] {
+        for plan in plans_1d::<f64>(&HalfSpectrum::new(length).expect("valid")) {
+            check_bias_per_element(&plan, batch);
+        }
+    }
+}
+
+/// Two filters, the same and its double, with a bias for every element.
+fn check_bias_per_element(plan: &CirculantPlan<f64>, batch: usize) {
+    let unit = plan.output_len();
+    let x = noise(1, batch * plan.input_len());
+    let mut a = noise(2, plan.coordinates());
+    a.extend(a.clone().iter().map(|a| 2.0 * a));
+    let b = noise(3, 2 * unit);
+    let g = noise(4, 2 * batch * unit);
+    let filters = |bias| Filters {
+        coordinates: &a[..],
+        bias,
+        activation: Activation::Tanh,
+    };
+    let (mut y, mut plain) = (vec![0.0; g.len()], vec![0.0; g.len()]);
+    let kept = plan
+        .forward_keeping(&x, filters(Some(&b)), &mut y)
+        .expect("fits");
+    let unbiased = Filters {
+        activation: Activation::Identity,
+        ..filters(None)
+    };
+    plan.forward(&x, unbiased, &mut plain).expect("fits");
+    let bias_at = |i: usize| i / (batch * unit) * unit + i % unit;
+    let expected: Vec<f64> = plain
+        .iter()
+        .enumerate()
+        .map(|(i, y)| (y + b[bias_at(i)]).tanh())
+        .collect();
+    assert!(relative_error(&y, &expected) < 1e-12);
+    let mut grad = vec![0.0; b.len()];
+    let wanted = Gradients {
+        bias: Some(&mut grad),
+        ..Gradients::default()
+    };
+    plan.backward(&kept, filters(Some(&b)), &y, &g, wanted)
+        .expect("fits");
+    let mut sums = vec![0.0; b.len()];
+    for (i, (g, y)) in g.iter().zip(&expected).enumerate() {
+        sums[bias_at(i)] += g * (1.0 - y * y);
+    }
+    for (grad, sum) in grad.iter().zip(&sums) {
+        assert!((grad - sum).abs() < 1e-12, "{grad} {sum}");
     }
 }
 
