@@ -145,10 +145,16 @@ LAYERS = {
     "circulant1d/512x2048/forward_backward": 1.5,
     "circulant1d/64x16384/forward_backward": 1.2,
     "circulant1d/512x784/forward": None,
+    "circulant1d/8320x128/forward": None,
+    "circulant1d/512x2048/forward": None,
+    "circulant1d/64x16384/forward": None,
     "circulant1d/1x784/forward": 4.0,
     "bccb2d/512x1-1x28x28/forward_backward": 1.7,
     "bccb2d/64x16-16x32x32/forward_backward": 2.5,
     "bccb2d/32x64-64x32x32/forward_backward": 2.5,
+    "bccb2d/512x1-1x28x28/forward": None,
+    "bccb2d/64x16-16x32x32/forward": None,
+    "bccb2d/32x64-64x32x32/forward": None,
 }
 
 INFERENCE = {

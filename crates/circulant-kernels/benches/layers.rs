@@ -317,21 +317,32 @@ impl Report<'_> {
         }
     }
 
-    fn images(&self, batch: usize, inputs: usize, outputs: usize, side: usize) {
-        let case = format!("bccb2d/{batch}x{inputs}-{outputs}x{side}x{side}/forward_backward");
+    fn images(&self, batch: usize, inputs: usize, outputs: usize, side: usize, backward: bool) {
+        let name = if backward {
+            "forward_backward"
+        } else {
+            "forward"
+        };
+        let case = format!("bccb2d/{batch}x{inputs}-{outputs}x{side}x{side}/{name}");
         if !self.wants(&case) {
             return;
         }
         let layout = HalfPlane::new(side, side).expect("valid");
         let plan = CirculantPlan::new_2d(&layout, inputs, outputs).expect("valid");
         let mut work = Work::new(plan, batch, outputs);
-        let mut versions: Vec<Box<dyn FnMut()>> =
-            vec![Box::new(|| work.forward_backward(Activation::Identity))];
+        let mut versions: Vec<Box<dyn FnMut()>> = vec![Box::new(|| {
+            if backward {
+                work.forward_backward(Activation::Identity)
+            } else {
+                work.forward()
+            }
+        })];
         let times = time(self.options.seconds, &mut versions);
+        let (passes, products) = if backward { (2.0, 3.0) } else { (1.0, 1.0) };
         let pixels = (side * side) as f64;
         let transforms =
-            2.0 * (inputs + outputs) as f64 * batch as f64 * 2.5 * pixels * pixels.log2();
-        let mixing = 3.0 * 4.0 * (batch * inputs * outputs) as f64 * pixels;
+            passes * (inputs + outputs) as f64 * batch as f64 * 2.5 * pixels * pixels.log2();
+        let mixing = products * 4.0 * (batch * inputs * outputs) as f64 * pixels;
         self.line(&case, &times, transforms + mixing);
     }
 }
@@ -359,9 +370,10 @@ fn main() {
         report.signals(rows, length, false, false);
     }
     report.signals(512, 784, true, true);
-    report.images(512, 1, 1, 28);
-    report.images(64, 16, 16, 32);
-    report.images(32, 64, 64, 32);
+    for (batch, channels, side) in [(512, 1, 28), (64, 16, 32), (32, 64, 32)] {
+        report.images(batch, channels, channels, side, true);
+        report.images(batch, channels, channels, side, false);
+    }
     if options.json && options.case.is_empty() {
         return;
     }

@@ -180,7 +180,7 @@ impl Batch {
         let (x, tanh) = (Shared::reader(x), tanh.map(Shared::reader));
         self.map_tasks(|blocks| {
             for block in blocks {
-                T::forward_block(
+                T::block_pass(
                     isa,
                     ForwardBlock {
                         plan,
@@ -189,7 +189,8 @@ impl Batch {
                             tanh: tanh.map(|y| self.pointers(y, block, plan.zeros())).as_ref(),
                         },
                         block: out.at(block * self.block_stride()),
-                    },
+                    }
+                    .into(),
                 );
             }
         });

@@ -164,7 +164,7 @@ impl<T: Real> FilterTransform<T> {
         let (spectrum, filters) = (Shared::writer(&mut spectrum), Shared::writer(filters));
         batch.map_tasks(|blocks| {
             for block in blocks {
-                T::inverse_block(
+                T::block_pass(
                     self.isa,
                     InverseBlock {
                         plan: &self.plan,
@@ -173,7 +173,8 @@ impl<T: Real> FilterTransform<T> {
                         sink: Sink::Rows(&batch.pointers(filters, block, null_mut())),
                         bias: LaneBias::None,
                         tanh: false,
-                    },
+                    }
+                    .into(),
                 );
             }
         });

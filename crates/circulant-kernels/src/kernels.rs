@@ -1,10 +1,9 @@
 //! The kernels as ordinary functions per number type, so that they are compiled once, here, with
 //! this crate's optimisation, and not again in every crate that uses a generic plan.
 
-use crate::lane_fft::{ForwardBlock, InverseBlock, WeightGradient};
+use crate::lane_fft::{BlockPass, WeightGradient};
 use crate::mixing::{Mix, MixBackward};
 use crate::simd::Isa;
-use crate::single::Adjoint;
 
 macro_rules! kernels {
     ($($(#[$doc:meta])* $name:ident($job:ty);)*) => {
@@ -28,14 +27,10 @@ macro_rules! kernels {
 }
 
 kernels! {
-    /// Rows to the spectrum of a block.
-    forward_block(ForwardBlock<'_, Self>);
-    /// The spectrum of a block to rows.
-    inverse_block(InverseBlock<'_, Self>);
+    /// Rows of a block to its spectrum and back.
+    block_pass(BlockPass<'_, Self>);
     /// The gradient of a read-out's weights.
     weight_gradient(WeightGradient<Self>);
-    /// Both gradients at every position.
-    adjoint(Adjoint<Self>);
     /// Channel mixing.
     mix(Mix<'_, Self>);
     /// The gradients of the channel mixing.

@@ -35,6 +35,14 @@ pub struct Scratch<T: Real> {
 
 impl<T: Real> Scratch<T> {
     pub(crate) fn take(len: usize) -> Self {
+        if len == 0 {
+            // Many tasks at a time hold empty ones: in the pool they would push out those that matter.
+            return Self {
+                memory: Vec::new(),
+                offset: 0,
+                len,
+            };
+        }
         let needed = len + ALIGNMENT / size_of::<T>();
         let mut idle = T::pool()
             .idle
@@ -79,6 +87,9 @@ impl<T: Real> DerefMut for Scratch<T> {
 impl<T: Real> Drop for Scratch<T> {
     fn drop(&mut self) {
         let memory = std::mem::take(&mut self.memory);
+        if memory.is_empty() {
+            return;
+        }
         let mut idle = T::pool()
             .idle
             .lock()
@@ -99,7 +110,8 @@ mod tests {
 
     #[test]
     fn scratch_is_aligned_and_of_the_asked_length() {
-        for len in [0, 1, 7, 1000] {
+        assert!(Scratch::<f32>::take(0).is_empty());
+        for len in [1, 7, 1000] {
             let scratch = Scratch::<f32>::take(len);
             assert_eq!(scratch.len(), len);
             assert_eq!(scratch.as_ptr() as usize % ALIGNMENT, 0);

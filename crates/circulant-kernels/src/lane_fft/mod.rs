@@ -25,12 +25,14 @@ mod columns;
 mod plan;
 mod readout;
 mod row_tiles;
+mod spectra;
 mod stages;
 
 pub use columns::{LaneBias, RowPointers};
 pub use plan::LanePlan;
 pub(crate) use plan::is_smooth;
 pub use readout::{LaneReadout, LaneReadoutGradient, WeightGradient};
+pub use spectra::{Adjoint, Product};
 
 use std::ops::Range;
 
@@ -69,13 +71,6 @@ pub enum Sink<'a, T> {
     Readout(&'a LaneReadout<T>),
 }
 
-/// A spectrum times a filter.
-pub struct Product<T> {
-    pub(crate) spectrum: *const T,
-    /// One complex number per slot.
-    pub(crate) h: *const T,
-}
-
 /// Spectrum of a block -> rows, destroying the block.
 pub struct InverseBlock<'a, T> {
     pub(crate) plan: &'a LanePlan<T>,
@@ -104,102 +99,149 @@ macro_rules! for_radix {
     };
 }
 
-impl<T: Real> Kernel<T> for ForwardBlock<'_, T> {
+/// One block from rows to rows: each of the three steps may be left out. What the first stage leaves
+/// independent goes through all of them before its neighbour, and so stays in the near cache.
+pub struct BlockPass<'a, T> {
+    pub(crate) forward: Option<ForwardBlock<'a, T>>,
+    pub(crate) adjoint: Option<Adjoint<T>>,
+    pub(crate) inverse: Option<InverseBlock<'a, T>>,
+}
+
+impl<'a, T> From<ForwardBlock<'a, T>> for BlockPass<'a, T> {
+    fn from(forward: ForwardBlock<'a, T>) -> Self {
+        Self {
+            forward: Some(forward),
+            adjoint: None,
+            inverse: None,
+        }
+    }
+}
+
+impl<'a, T> From<InverseBlock<'a, T>> for BlockPass<'a, T> {
+    fn from(inverse: InverseBlock<'a, T>) -> Self {
+        Self {
+            forward: None,
+            adjoint: None,
+            inverse: Some(inverse),
+        }
+    }
+}
+
+impl<T: Real> Kernel<T> for BlockPass<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Vector<Scalar = T>>(self) {
-        let plan = self.plan;
-        let (first, rest) = plan.first_and_rest();
+        let plans = (self.forward.as_ref().map(|forward| forward.plan))
+            .or(self.inverse.as_ref().map(|inverse| inverse.plan));
+        let Some(plan) = plans else { return };
         // SAFETY: see the head of the file.
         unsafe {
-            match first {
+            if let Some(forward) = &self.forward {
+                forward.first::<V>();
+            }
+            for part in plan.parts() {
+                let slots = slot(part.start, plan.shift)..slot(part.end - 1, plan.shift) + 1;
+                if let Some(forward) = &self.forward {
+                    forward.rest::<V>(&part);
+                }
+                if let Some(adjoint) = &self.adjoint {
+                    adjoint.run::<V>(slots.clone());
+                }
+                if let Some(inverse) = &self.inverse {
+                    if let Some(product) = &inverse.product {
+                        product.run::<V>(slots, inverse.block);
+                    }
+                    inverse.rest::<V>(&part);
+                }
+            }
+            if let Some(inverse) = &self.inverse {
+                inverse.last::<V>();
+            }
+        }
+    }
+}
+
+impl<T: Real> ForwardBlock<'_, T> {
+    /// Rows to the block, through the first stage.
+    #[inline(always)]
+    unsafe fn first<V: Vector<Scalar = T>>(&self) {
+        // SAFETY: see the head of the file.
+        unsafe {
+            match self.plan.first_and_rest().0 {
                 Some((radix, twiddles, stage)) => {
-                    for_radix!(radix, first_stage::<V, _>(&self, stage, twiddles));
+                    for_radix!(radix, first_stage::<V, _>(self, stage, twiddles));
                 }
                 None => {
-                    for column in (0..plan.len).step_by(line_of::<T>()) {
-                        let count = line_of::<T>().min(plan.len - column);
+                    let len = self.plan.len;
+                    for column in (0..len).step_by(line_of::<T>()) {
+                        let count = line_of::<T>().min(len - column);
                         let to = self.block.add(column * 2 * V::LANES);
-                        load_columns::<V>(&self, column, count, to);
+                        load_columns::<V>(self, column, count, to);
                     }
                 }
             }
-            // Part by part: what the first stage has left independent stays in the near cache.
-            for part in plan.parts() {
-                for stage in rest {
-                    let blocks = Blocks::new(self.block, part.clone(), stage, plan.shift);
-                    match &stage.step {
-                        Step::Butterfly { radix, twiddles } => {
-                            for_radix!(*radix, decimate::<V, _>(&blocks, twiddles));
-                        }
-                        Step::Axis { forward, .. } => along_axis::<V>(&blocks, forward.as_ref()),
+        }
+    }
+
+    /// The other stages of one part.
+    #[inline(always)]
+    unsafe fn rest<V: Vector<Scalar = T>>(&self, part: &Range<usize>) {
+        for stage in self.plan.first_and_rest().1 {
+            let blocks = Blocks::new(self.block, part.clone(), stage, self.plan.shift);
+            // SAFETY: see the head of the file.
+            unsafe {
+                match &stage.step {
+                    Step::Butterfly { radix, twiddles } => {
+                        for_radix!(*radix, decimate::<V, _>(&blocks, twiddles));
                     }
+                    Step::Axis { forward, .. } => along_axis::<V>(&blocks, forward.as_ref()),
                 }
             }
         }
     }
 }
 
-impl<T: Real> Kernel<T> for InverseBlock<'_, T> {
-    type Output = ();
-
+impl<T: Real> InverseBlock<'_, T> {
+    /// All stages of one part but the last.
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
-        let plan = self.plan;
-        let (first, rest) = plan.first_and_rest();
-        // SAFETY: see the head of the file.
-        unsafe {
-            for part in plan.parts() {
-                if let Some(product) = &self.product {
-                    product.run::<V>(
-                        slot(part.start, plan.shift)..slot(part.end - 1, plan.shift) + 1,
-                        self.block,
-                    );
-                }
-                for stage in rest.iter().rev() {
-                    let blocks = Blocks::new(self.block, part.clone(), stage, plan.shift);
-                    match &stage.step {
-                        Step::Butterfly { radix, twiddles } => {
-                            for_radix!(*radix, interleave::<V, _>(&blocks, twiddles));
-                        }
-                        Step::Axis { inverse, .. } => along_axis::<V>(&blocks, inverse.as_ref()),
+    unsafe fn rest<V: Vector<Scalar = T>>(&self, part: &Range<usize>) {
+        for stage in self.plan.first_and_rest().1.iter().rev() {
+            let blocks = Blocks::new(self.block, part.clone(), stage, self.plan.shift);
+            // SAFETY: see the head of the file.
+            unsafe {
+                match &stage.step {
+                    Step::Butterfly { radix, twiddles } => {
+                        for_radix!(*radix, interleave::<V, _>(&blocks, twiddles));
                     }
+                    Step::Axis { inverse, .. } => along_axis::<V>(&blocks, inverse.as_ref()),
                 }
             }
-            match first {
+        }
+    }
+
+    /// The block through the last stage to where it goes.
+    #[inline(always)]
+    unsafe fn last<V: Vector<Scalar = T>>(&self) {
+        // SAFETY: see the head of the file.
+        unsafe {
+            match self.plan.first_and_rest().0 {
                 Some((radix, twiddles, stage)) => {
-                    for_radix!(radix, last_stage::<V, _>(&self, stage, twiddles));
+                    for_radix!(radix, last_stage::<V, _>(self, stage, twiddles));
                 }
                 None => {
-                    let bias: V = self.bias.of_lanes();
-                    for column in (0..plan.len).step_by(line_of::<T>()) {
-                        let count = line_of::<T>().min(plan.len - column);
+                    let (len, bias): (usize, V) = (self.plan.len, self.bias.of_lanes());
+                    for column in (0..len).step_by(line_of::<T>()) {
+                        let count = line_of::<T>().min(len - column);
                         let from = self.block.add(column * 2 * V::LANES);
                         for j in 0..count {
                             let at = from.add(j * 2 * V::LANES);
                             let x = Complexes::load(at);
                             x.add(Complexes { re: bias, im: bias }).store(at);
                         }
-                        finish_columns::<V>(&self, column, count, from);
+                        finish_columns::<V>(self, column, count, from);
                     }
                 }
-            }
-        }
-    }
-}
-
-impl<T: Real> Product<T> {
-    /// `block = spectrum*h` in some slots.
-    #[inline(always)]
-    unsafe fn run<V: Vector<Scalar = T>>(&self, slots: Range<usize>, block: *mut T) {
-        for slot in slots {
-            let at = slot * 2 * V::LANES;
-            // SAFETY: spectrum and block hold these slots, and `h` a number for each.
-            unsafe {
-                let h = Complexes::splat(*self.h.add(2 * slot), *self.h.add(2 * slot + 1));
-                let x: Complexes<V> = Complexes::load(self.spectrum.add(at));
-                x.mul(h).store(block.add(at));
             }
         }
     }

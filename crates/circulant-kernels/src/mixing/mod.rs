@@ -157,7 +157,7 @@ impl<T: Real> Mixing<'_, T> {
         let (spectrum, rows) = (Shared::writer(spectrum), Shared::writer(rows));
         batch.map_tasks(|blocks| {
             for block in blocks {
-                T::inverse_block(
+                T::block_pass(
                     self.isa,
                     InverseBlock {
                         plan: self.plan,
@@ -166,7 +166,8 @@ impl<T: Real> Mixing<'_, T> {
                         sink: Sink::Rows(&batch.pointers(rows, block, null_mut())),
                         bias: BlockBias::new(bias, batch, block).lane_bias(),
                         tanh,
-                    },
+                    }
+                    .into(),
                 );
             }
         });

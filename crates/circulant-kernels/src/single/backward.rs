@@ -5,18 +5,12 @@ use std::ptr::null_mut;
 use super::{OutputGradient, Outputs, Single, Sums};
 use crate::bins::Bin;
 use crate::blocks::{Batch, Shared};
-use crate::butterfly::Complexes;
 use crate::lane_fft::{
-    ForwardBlock, InverseBlock, LaneBias, LaneReadoutGradient, Sink, Source, WeightGradient,
+    Adjoint, BlockPass, ForwardBlock, InverseBlock, LaneBias, LaneReadoutGradient, Sink, Source,
+    WeightGradient,
 };
 use crate::real::Real;
 use crate::scratch::Scratch;
-use crate::simd::{Kernel, Vector};
-
-/// From this many bytes of a block on, the product with the filter replaces the gradient in place:
-/// a second block would push the first out of the second-level cache (512 x 2048: 2.72 ms with two
-/// blocks, 2.34 ms in place; 512 x 784: 0.72 ms with two, 0.79 ms in place).
-const IN_PLACE_FROM: usize = 100_000;
 
 impl<T: Real> Single<'_, T> {
     /// Gradients of the input (summed over the filters), of every filter and of its scalar bias, and of
@@ -37,75 +31,66 @@ impl<T: Real> Single<'_, T> {
         let entries = 2 * batch.lanes * batch.slots;
         let parts = batch.map_tasks(|blocks| {
             let mut gradient = Scratch::<T>::take(entries);
-            let apart = filters > 1 || entries * size_of::<T>() < IN_PLACE_FROM;
+            // The product with one filter replaces the gradient in place.
+            let apart = filters > 1;
             let mut sum = Scratch::<T>::take(if apart { entries } else { 0 });
             let wanted = if want_coordinates { entries } else { 0 };
-            let mut sums = Scratch::<T>::zeroed(wanted * filters);
+            let mut sums = Scratch::<T>::take(wanted * filters);
             let mut bias = vec![T::zero(); filters];
             let mut readout = ReadoutSums::new(outputs, batch, filters);
-            for block in blocks {
+            for (index, block) in blocks.enumerate() {
                 for filter in 0..filters {
-                    self.gradient_spectrum(
+                    let mut row_sums = [T::zero(); 32];
+                    let product = if apart {
+                        sum.as_mut_ptr()
+                    } else {
+                        gradient.as_mut_ptr()
+                    };
+                    let adjoint = Adjoint {
+                        x: kept.at(block * batch.block_stride()),
+                        gradient: gradient.as_ptr(),
+                        h: multipliers[filter * 2 * batch.slots..].as_ptr(),
+                        sums: want_coordinates
+                            .then(|| (sums[filter * entries..].as_mut_ptr(), index > 0)),
+                        out: grad_x.map(|_| (product, filter > 0)),
+                        row_sums: &mut row_sums,
+                    };
+                    let grad_x = grad_x.filter(|_| filter + 1 == filters);
+                    let rows = grad_x.map(|grad_x| batch.pointers(grad_x, block, null_mut()));
+                    let inverse = rows.as_ref().map(|rows| InverseBlock {
+                        plan: self.plan,
+                        product: None,
+                        block: product,
+                        sink: Sink::Rows(rows),
+                        bias: LaneBias::None,
+                        tanh: false,
+                    });
+                    self.backward_block(
                         batch,
                         outputs,
                         (block, filter),
                         &mut readout,
-                        gradient.as_mut_ptr(),
+                        (gradient.as_mut_ptr(), adjoint, inverse),
                     );
-                    // Position 0 is frequency 0: the sum of the gradient over each row.
-                    bias[filter] = gradient[..2 * batch.lanes]
+                    bias[filter] = row_sums[..2 * batch.lanes]
                         .iter()
                         .fold(bias[filter], |sum, &g| sum + g);
-                    T::adjoint(
-                        self.isa,
-                        Adjoint {
-                            slots: batch.slots,
-                            x: kept.at(block * batch.block_stride()),
-                            gradient: gradient.as_ptr(),
-                            h: multipliers[filter * 2 * batch.slots..].as_ptr(),
-                            sums: want_coordinates.then(|| sums[filter * entries..].as_mut_ptr()),
-                            out: grad_x.map(|_| {
-                                if apart {
-                                    sum.as_mut_ptr()
-                                } else {
-                                    gradient.as_mut_ptr()
-                                }
-                            }),
-                            add: filter > 0,
-                        },
-                    );
-                }
-                if let Some(grad_x) = grad_x {
-                    T::inverse_block(
-                        self.isa,
-                        InverseBlock {
-                            plan: self.plan,
-                            product: None,
-                            block: if apart {
-                                sum.as_mut_ptr()
-                            } else {
-                                gradient.as_mut_ptr()
-                            },
-                            sink: Sink::Rows(&batch.pointers(grad_x, block, null_mut())),
-                            bias: LaneBias::None,
-                            tanh: false,
-                        },
-                    );
                 }
             }
+            let sums: Vec<T> = sums.chunks_exact(batch.lanes).map(over_lanes).collect();
             (sums, bias, readout.weight)
         });
         self.collect(parts, outputs, filters, want_coordinates)
     }
 
-    /// The transform of the gradient of one filter's output.
-    fn gradient_spectrum(
+    /// One block of the gradient of one filter's output: transform, sums, and the way back.
+    fn backward_block(
         &self,
         batch: &Batch,
         outputs: Outputs<'_, T>,
         (block, filter): (usize, usize),
         readout: &mut ReadoutSums<T>,
-        spectrum: *mut T,
+        (spectrum, adjoint, inverse): (*mut T, Adjoint<T>, Option<InverseBlock<'_, T>>),
     ) {
         let run = |source| {
             let forward = ForwardBlock {
@@ -113,7 +98,12 @@ impl<T: Real> Single<'_, T> {
                 source,
                 block: spectrum,
             };
-            T::forward_block(self.isa, forward);
+            let pass = BlockPass {
+                forward: Some(forward),
+                adjoint: Some(adjoint),
+                inverse,
+            };
+            T::block_pass(self.isa, pass);
         };
         match outputs {
             Outputs::Rows(outputs) => {
@@ -164,7 +154,7 @@ impl<T: Real> Single<'_, T> {
     /// multiplicities of SPEC section 9 (a complex bin meets its conjugate partner's sum too).
     fn collect(
         &self,
-        parts: Vec<(Scratch<T>, Vec<T>, Scratch<T>)>,
+        parts: Vec<(Vec<T>, Vec<T>, Scratch<T>)>,
         outputs: Outputs<'_, T>,
         filters: usize,
         want_coordinates: bool,
@@ -194,14 +184,12 @@ impl<T: Real> Single<'_, T> {
         let mut coordinates = Vec::new();
         if want_coordinates {
             let scale = T::one() / T::of(self.plan.len() as f64);
-            let lanes = self.isa.lanes::<T>();
             coordinates = vec![T::zero(); filters * self.coordinates];
             for (out, sums) in coordinates
                 .chunks_exact_mut(self.coordinates)
-                .zip(sums.chunks_exact(2 * lanes * self.bins.len()))
+                .zip(sums.chunks_exact(2 * self.bins.len()))
             {
-                for (&bin, a) in self.bins.iter().zip(sums.chunks_exact(2 * lanes)) {
-                    let a = [over_lanes(&a[..lanes]), over_lanes(&a[lanes..])];
+                for (&bin, a) in self.bins.iter().zip(sums.as_chunks::<2>().0) {
                     match bin {
                         Bin::Real { coordinate: c } => out[c] = out[c] + a[0] * scale,
                         Bin::Complex { coordinate: c } => {
@@ -284,49 +272,6 @@ impl<T: Real> ReadoutSums<T> {
             self.by_rows[place * self.stride..][..classes].copy_from_slice(row);
             for (class, &g) in row.iter().enumerate() {
                 self.by_classes[class * entry + place] = g;
-            }
-        }
-    }
-}
-
-/// `sums += conj(x)*gradient` and `out (+)= conj(h)*gradient` at every position.
-pub struct Adjoint<T> {
-    slots: usize,
-    x: *const T,
-    gradient: *const T,
-    h: *const T,
-    sums: Option<*mut T>,
-    out: Option<*mut T>,
-    add: bool,
-}
-
-impl<T: Real> Kernel<T> for Adjoint<T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
-        for position in 0..self.slots {
-            let at = position * 2 * V::LANES;
-            // SAFETY: every pointer but `h` holds `slots` entries, `h` `slots` complex numbers.
-            unsafe {
-                let w: Complexes<V> = Complexes::load(self.gradient.add(at));
-                if let Some(sums) = self.sums {
-                    let z: Complexes<V> = Complexes::load(self.x.add(at));
-                    let sum: Complexes<V> = Complexes::load(sums.add(at));
-                    Complexes {
-                        re: z.im.mul_add(w.im, z.re.mul_add(w.re, sum.re)),
-                        im: z.im.neg_mul_add(w.re, z.re.mul_add(w.im, sum.im)),
-                    }
-                    .store(sums.add(at));
-                }
-                if let Some(out) = self.out {
-                    let (re, im) = (*self.h.add(2 * position), *self.h.add(2 * position + 1));
-                    let mut product = w.mul(Complexes::splat(re, -im));
-                    if self.add {
-                        product = product.add(Complexes::load(out.add(at)));
-                    }
-                    product.store(out.add(at));
-                }
             }
         }
     }

@@ -4,7 +4,7 @@ use std::ptr::null_mut;
 
 use super::{Input, ReadoutWeights, Single};
 use crate::blocks::{Batch, Bias, BlockBias, Shared};
-use crate::lane_fft::{ForwardBlock, InverseBlock, LaneReadout, Product, Sink, Source};
+use crate::lane_fft::{BlockPass, ForwardBlock, InverseBlock, LaneReadout, Product, Sink, Source};
 use crate::real::Real;
 use crate::scratch::Scratch;
 
@@ -26,20 +26,23 @@ impl<T: Real> Single<'_, T> {
             x,
             coordinates,
             0,
-            |(block, filter), product, scratch, _| {
+            |(block, filter), forward, (product, scratch), _| {
                 let rows = batch.pointers(y.offset(filter * output), block, null_mut());
                 let bias = BlockBias::new(bias(filter), batch, block);
-                T::inverse_block(
-                    self.isa,
-                    InverseBlock {
-                        plan: self.plan,
-                        product: Some(product),
-                        block: scratch,
-                        sink: Sink::Rows(&rows),
-                        bias: bias.lane_bias(),
-                        tanh,
-                    },
-                );
+                let inverse = InverseBlock {
+                    plan: self.plan,
+                    product: Some(product),
+                    block: scratch,
+                    sink: Sink::Rows(&rows),
+                    bias: bias.lane_bias(),
+                    tanh,
+                };
+                let pass = BlockPass {
+                    forward,
+                    adjoint: None,
+                    inverse: Some(inverse),
+                };
+                T::block_pass(self.isa, pass);
             },
         );
     }
@@ -67,7 +70,7 @@ impl<T: Real> Single<'_, T> {
             x,
             coordinates,
             classes * entry,
-            |(block, filter), product, scratch, sums| {
+            |(block, filter), forward, (product, scratch), sums| {
                 sums.fill(T::zero());
                 let bias = BlockBias::new(bias(filter), batch, block);
                 let readout_of_filter = LaneReadout {
@@ -79,17 +82,20 @@ impl<T: Real> Single<'_, T> {
                         hidden.at(kept * batch.len * entry)
                     }),
                 };
-                T::inverse_block(
-                    self.isa,
-                    InverseBlock {
-                        plan: self.plan,
-                        product: Some(product),
-                        block: scratch,
-                        sink: Sink::Readout(&readout_of_filter),
-                        bias: bias.lane_bias(),
-                        tanh,
-                    },
-                );
+                let inverse = InverseBlock {
+                    plan: self.plan,
+                    product: Some(product),
+                    block: scratch,
+                    sink: Sink::Readout(&readout_of_filter),
+                    bias: bias.lane_bias(),
+                    tanh,
+                };
+                let pass = BlockPass {
+                    forward,
+                    adjoint: None,
+                    inverse: Some(inverse),
+                };
+                T::block_pass(self.isa, pass);
                 let constant = &readout.bias[filter * classes..][..classes];
                 for (place, image) in batch.images(block) {
                     let to = z.at((filter * batch.batch + image) * classes);
@@ -103,23 +109,26 @@ impl<T: Real> Single<'_, T> {
         );
     }
 
-    /// Transforms every block of inputs and calls `work((block, filter), product, scratch, numbers)` for
-    /// its outputs: the inverse transform of the product, on a block of scratch, with room for as many
-    /// numbers as the caller wants.
+    /// Calls `work((block, filter), transform, (product, scratch), numbers)` for every block of outputs: they are the
+    /// inverse transform of the product, on a block of scratch; the first filter's call transforms the input as
+    /// well. `numbers` is room for as many as the caller wants.
     fn for_each_output(
         &self,
         batch: &Batch,
         x: Input<'_, T>,
         coordinates: &[T],
         room: usize,
-        work: impl Fn((usize, usize), Product<T>, *mut T, &mut [T]) + Sync,
+        work: impl Fn((usize, usize), Option<ForwardBlock<'_, T>>, (Product<T>, *mut T), &mut [T])
+        + Sync,
     ) {
         let multipliers = self.multipliers(coordinates);
         let filters = multipliers.len() / (2 * self.bins.len());
         let entries = 2 * batch.lanes * batch.slots;
+        // A spectrum that nobody needs later becomes the product in place.
+        let in_place = filters == 1 && matches!(x, Input::Rows(_));
         batch.map_tasks(|blocks| {
             let mut local = Scratch::<T>::take(entries);
-            let mut product = Scratch::<T>::take(entries);
+            let mut product = Scratch::<T>::take(if in_place { 0 } else { entries });
             let mut numbers = Scratch::<T>::take(room);
             for block in blocks {
                 let at = block * batch.block_stride();
@@ -128,25 +137,23 @@ impl<T: Real> Single<'_, T> {
                     Input::Keep(rows, keep) => (keep.at(at), Some(rows)),
                     Input::Rows(rows) => (local.as_mut_ptr(), Some(rows)),
                 };
-                if let Some(rows) = rows {
-                    let rows = batch.pointers(Shared::reader(rows), block, self.plan.zeros());
-                    T::forward_block(
-                        self.isa,
-                        ForwardBlock {
-                            plan: self.plan,
-                            source: Source::Rows {
-                                rows: &rows,
-                                tanh: None,
-                            },
-                            block: spectrum,
-                        },
-                    );
-                }
+                let rows =
+                    rows.map(|rows| batch.pointers(Shared::reader(rows), block, self.plan.zeros()));
+                let scratch = if in_place {
+                    spectrum
+                } else {
+                    product.as_mut_ptr()
+                };
                 for filter in 0..filters {
+                    let rows = rows.as_ref().filter(|_| filter == 0);
+                    let forward = rows.map(|rows| ForwardBlock {
+                        plan: self.plan,
+                        source: Source::Rows { rows, tanh: None },
+                        block: spectrum,
+                    });
                     let h = multipliers[filter * 2 * batch.slots..].as_ptr();
-                    let product_of_filter = Product { spectrum, h };
-                    let scratch = product.as_mut_ptr();
-                    work((block, filter), product_of_filter, scratch, &mut numbers);
+                    let product = Product { spectrum, h };
+                    work((block, filter), forward, (product, scratch), &mut numbers);
                 }
             }
         });

@@ -12,7 +12,7 @@
 mod backward;
 mod forward;
 
-pub use backward::Adjoint;
+use rayon::prelude::*;
 
 use crate::bins::Bin;
 use crate::blocks::{Batch, Shared};
@@ -20,6 +20,9 @@ use crate::lane_fft::LanePlan;
 use crate::real::Real;
 use crate::scratch::Scratch;
 use crate::simd::Isa;
+
+/// Filters are read by several threads from twice as many bins on.
+const BINS_PER_TASK: usize = 4096;
 
 /// One channel: the transform and the bins in its order.
 pub(crate) struct Single<'a, T> {
@@ -82,10 +85,14 @@ impl<T: Real> Single<'_, T> {
             .chunks_exact(self.coordinates)
             .zip(out.chunks_exact_mut(2 * self.bins.len()))
         {
-            for (bin, h) in self.bins.iter().zip(out.chunks_exact_mut(2)) {
-                let value = bin.value(|coordinate| filter[coordinate]);
-                (h[0], h[1]) = (value.re * scale, value.im * scale);
-            }
+            // The order of the transform is far from that of the coordinates: long filters wait for memory.
+            out.par_chunks_exact_mut(2)
+                .zip(self.bins)
+                .with_min_len(BINS_PER_TASK)
+                .for_each(|(h, bin)| {
+                    let value = bin.value(|coordinate| filter[coordinate]);
+                    (h[0], h[1]) = (value.re * scale, value.im * scale);
+                });
         }
         out
     }
