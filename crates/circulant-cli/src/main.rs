@@ -44,12 +44,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    if let Some(threads) = cli.threads {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(threads.into())
-            .build_global()
-            .expect("nothing has used the pool yet");
-    }
+    circulant::kernels::join_pool(cli.threads.unwrap_or(0).into())
+        .expect("nothing has used the pool yet");
     let result = match cli.command {
         Command::Certify(command) => command.run(),
         Command::Curvature(command) => command.run(),

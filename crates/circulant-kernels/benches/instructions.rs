@@ -75,11 +75,7 @@ fn main() {
         // `cargo bench` runs every benchmark; this one is for check.py.
         return;
     };
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(1)
-        .use_current_thread()
-        .build_global()
-        .expect("nothing has used the pool yet");
+    circulant_kernels::join_pool(1).expect("nothing has used the pool yet");
     let mut work = match case.as_str() {
         "signal" => {
             let layout = HalfSpectrum::new(784).expect("positive");

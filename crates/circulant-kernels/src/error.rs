@@ -86,6 +86,11 @@ pub enum KernelError {
         /// The number of classes.
         classes: usize,
     },
+    /// The pool of threads exists already.
+    #[error(
+        "the pool of threads is already in use or could not be started; join it once, first thing in `main`"
+    )]
+    PoolInUse,
     /// A matrix holds a value that is not finite.
     #[error("{what} holds a value that is not finite (NaN or infinity)")]
     NotFinite {

@@ -56,6 +56,7 @@ mod scratch;
 mod simd;
 mod single;
 mod small_product;
+mod threads;
 
 pub use adam::{AdamSettings, AdamState, adam_step};
 pub use adan::{AdanSettings, AdanState, adan_step};
@@ -94,3 +95,4 @@ pub use plan::{
 };
 pub use real::Real;
 pub use residual::residual_into;
+pub use threads::join_pool;

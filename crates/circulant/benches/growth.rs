@@ -153,10 +153,7 @@ impl Options {
 
 fn main() {
     let options = options();
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(options.threads)
-        .build_global()
-        .expect("nothing has used the pool yet");
+    circulant::kernels::join_pool(options.threads).expect("nothing has used the pool yet");
     let device = circulant::cpu();
     options.lengths(&device);
     options.channels(&device);

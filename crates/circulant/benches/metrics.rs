@@ -75,10 +75,7 @@ fn time(seconds: f64, work: &dyn Fn()) -> (f64, f64) {
 
 fn main() {
     let options = options();
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(options.threads)
-        .build_global()
-        .expect("nothing has used the pool yet");
+    circulant::kernels::join_pool(options.threads).expect("nothing has used the pool yet");
     let rows = options.rows.next_multiple_of(SAMPLES);
     let logit = |i: usize| {
         // One class stands out, in most rows by far.

@@ -360,10 +360,7 @@ fn export(case: &str, file: &str) {
 fn main() {
     let start = Instant::now();
     let options = options();
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(options.threads)
-        .build_global()
-        .expect("nothing has used the pool yet");
+    circulant::kernels::join_pool(options.threads).expect("nothing has used the pool yet");
     if let Some((case, file)) = &options.export {
         return export(case, file);
     }

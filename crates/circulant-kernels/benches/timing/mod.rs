@@ -17,10 +17,7 @@ impl Options {
             eprintln!("{message}");
             std::process::exit(2);
         });
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(options.threads)
-            .build_global()
-            .expect("the pool is built once");
+        circulant_kernels::join_pool(options.threads).expect("the pool is built once");
         options
     }
 
