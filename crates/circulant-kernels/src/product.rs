@@ -8,7 +8,7 @@
 //! broadcasts. Written by hand because the matrices are small (channels x channels for one
 //! frequency) and come as separate Re and Im planes; a general GEMM would pack each of them again.
 
-use crate::simd::{Vector, prefetch};
+use crate::simd::Vector;
 
 /// The most rows of `C` that are kept in registers.
 const ROWS: usize = 6;
@@ -29,40 +29,31 @@ pub(crate) struct RowMajor<T> {
     pub(crate) row: usize,
 }
 
-/// Memory that is needed after a product, fetched bit by bit while it computes: matrices of many
-/// channels come from main memory, and in one burst would wait for it.
-#[derive(Clone, Copy)]
-pub(crate) struct Ahead<T> {
-    pub(crate) start: *const T,
-    pub(crate) len: usize,
-}
-
 /// `rows x inner` times `inner x columns`; `columns` is rounded up to whole vectors, which are
 /// handed to `store(row, column, Re, Im)`, each once.
 ///
 /// # Safety
 /// `a` must hold `rows x inner` numbers, `b` `inner` rows of `columns` numbers rounded up to whole
 /// vectors, in all three planes.
+///
+/// `ahead(tile, tiles)` is called before every tile: what is needed next can be fetched bit by bit, where one burst would
+/// wait for memory.
 #[inline(always)]
 pub(crate) unsafe fn product<V: Vector>(
     (rows, inner, columns): (usize, usize, usize),
     a: Strided<V::Scalar>,
     b: RowMajor<V::Scalar>,
-    ahead: Ahead<V::Scalar>,
+    ahead: impl Fn(usize, usize),
     mut store: impl FnMut(usize, usize, V, V),
 ) {
-    let line = 64 / size_of::<V::Scalar>();
-    let steps = columns.div_ceil(2 * V::LANES) * rows.div_ceil(ROWS);
-    let step = ahead.len.div_ceil(steps * line) * line;
-    let mut fetched = 0;
+    let tiles = columns.div_ceil(2 * V::LANES) * rows.div_ceil(ROWS);
+    let mut done = 0;
     for n in (0..columns).step_by(2 * V::LANES) {
         let mut i = 0;
         // Tiles of equal height: one of few rows would wait for its own sums.
         for left in (1..=rows.div_ceil(ROWS)).rev() {
-            for at in (fetched..fetched + step).step_by(line) {
-                prefetch(ahead.start.wrapping_add(at));
-            }
-            fetched += step;
+            ahead(done, tiles);
+            done += 1;
             let height = (rows - i).div_ceil(left);
             let two = n + V::LANES < columns;
             // SAFETY: the caller's promise; `n` starts a vector inside the rounded row.

@@ -36,20 +36,13 @@ impl<T: Real> Kernel<T> for MixBackward<'_, T> {
             let one = T::one();
             // SAFETY: frequencies belong to one task each; the planes hold both copies.
             unsafe {
-                gather::<V>(
-                    outputs,
-                    self.gradient,
-                    frequency,
-                    next,
-                    false,
-                    one,
-                    &mut gradient,
-                );
+                gather::<V>(outputs, self.gradient, frequency, false, one, &mut gradient);
                 if let Some((part, room)) = &mut correlating {
                     part.apply::<V>(frequency, next, &gradient, room);
                 }
                 if let Some((part, room)) = &mut mixing {
-                    part.apply::<V>(frequency, next, &gradient, room);
+                    let spectrum = (outputs, self.gradient);
+                    part.apply::<V>((frequency, next), &gradient, spectrum, room);
                 }
             }
         }
@@ -105,12 +98,17 @@ impl<T: Real> Correlate<'_, T> {
         // SAFETY: the planes have the sizes of the product, and those of the gradient room for
         // the last row's overrun.
         unsafe {
-            gather::<V>(inputs, self.x, frequency, next, true, scale, x);
+            gather::<V>(inputs, self.x, frequency, true, scale, x);
             product::<V>(
                 (rows, inner, columns),
                 x.strided(1, rows),
                 gradient.row_major(columns),
-                self.mixing.matrix_ahead(next, self.out.at(0)),
+                #[inline(always)]
+                |tile, tiles| {
+                    let spectrum = (inputs, self.x);
+                    self.mixing
+                        .fetch(next, self.out.at(0), spectrum, (tile, tiles));
+                },
                 #[inline(always)]
                 |row, column, real, imaginary| {
                     real.store(re.add(row * padded + column));

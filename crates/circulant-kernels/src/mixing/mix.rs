@@ -5,7 +5,7 @@
 use super::Mixing;
 use super::frequencies::Frequency;
 use super::planes::{Planes, Scatter, gather, transpose};
-use crate::blocks::Shared;
+use crate::blocks::{Batch, Shared};
 use crate::product::{RowMajor, product};
 use crate::real::Real;
 use crate::simd::{Kernel, Vector};
@@ -30,9 +30,13 @@ impl<T: Real> Kernel<T> for Mix<'_, T> {
             let one = T::one();
             // SAFETY: frequencies belong to one task each; the planes hold both copies.
             unsafe {
-                gather::<V>(inputs, self.from, frequency, next, false, one, &mut sources);
-                self.matrices
-                    .apply::<V>(frequency, next, &sources, &mut room);
+                gather::<V>(inputs, self.from, frequency, false, one, &mut sources);
+                self.matrices.apply::<V>(
+                    (frequency, next),
+                    &sources,
+                    (inputs, self.from),
+                    &mut room,
+                );
             }
         }
     }
@@ -77,13 +81,13 @@ impl<T: Real> Matrices<'_, T> {
         }
     }
 
-    /// One frequency; `sources` are its rows as `gather` leaves them.
+    /// One frequency; `sources` are its rows as `gather` leaves them from `spectrum`.
     #[inline(always)]
     pub(super) unsafe fn apply<V: Vector<Scalar = T>>(
         &self,
-        frequency: &Frequency,
-        next: Option<&Frequency>,
+        (frequency, next): (&Frequency, Option<&Frequency>),
         sources: &Planes<T>,
+        spectrum: (&Batch, Shared<T>),
         room: &mut Room<T>,
     ) {
         let (from, to) = self.channels();
@@ -100,7 +104,11 @@ impl<T: Real> Matrices<'_, T> {
             scale: T::one() / T::of(self.mixing.plan.len() as f64),
             add: self.add,
         };
-        let ahead = self.mixing.matrix_ahead(next, self.coordinates.as_ptr());
+        let ahead = |tile, tiles| {
+            let coordinates = self.coordinates.as_ptr();
+            self.mixing
+                .fetch(next, coordinates, spectrum, (tile, tiles));
+        };
         let sources = sources.strided(from, 1);
         // SAFETY: the planes have the sizes of the product.
         unsafe {

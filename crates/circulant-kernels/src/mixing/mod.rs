@@ -30,10 +30,9 @@ use rayon::prelude::*;
 
 use crate::blocks::{Batch, Bias, BlockBias, Shared};
 use crate::lane_fft::{InverseBlock, LanePlan, Sink};
-use crate::product::Ahead;
 use crate::real::Real;
 use crate::scratch::Scratch;
-use crate::simd::Isa;
+use crate::simd::{Isa, prefetch};
 use backward::Correlate;
 use mix::Matrices;
 
@@ -124,13 +123,27 @@ impl<T: Real> Mixing<'_, T> {
         });
     }
 
-    /// Both planes of the next frequency's matrix among `coordinates`.
+    /// Asks for a share of what the next frequency needs: both planes of its matrix among `coordinates`, and its entries of a
+    /// spectrum, which are one cache line each, far apart.
     #[inline(always)]
-    fn matrix_ahead(&self, next: Option<&Frequency>, coordinates: *const T) -> Ahead<T> {
+    fn fetch(
+        &self,
+        next: Option<&Frequency>,
+        coordinates: *const T,
+        (batch, spectrum): (&Batch, Shared<T>),
+        (tile, tiles): (usize, usize),
+    ) {
+        let Some(next) = next else { return };
+        let share = |len: usize| tile * len / tiles..(tile + 1) * len / tiles;
         let plane = self.inputs.channels * self.outputs.channels;
-        Ahead {
-            start: coordinates.wrapping_add(next.map_or(0, |next| next.coordinate * plane)),
-            len: if next.is_some() { 2 * plane } else { 0 },
+        let (matrix, line) = (next.coordinate * plane, 64 / size_of::<T>());
+        for at in share(2 * plane / line) {
+            prefetch(coordinates.wrapping_add(matrix + at * line));
+        }
+        for block in share(batch.blocks()) {
+            for position in [Some(next.position), next.mirror].into_iter().flatten() {
+                prefetch(spectrum.at(block * batch.block_stride() + position * 2 * batch.lanes));
+            }
         }
     }
 

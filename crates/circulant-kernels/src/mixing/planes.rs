@@ -7,7 +7,7 @@ use crate::blocks::{Batch, Shared};
 use crate::product::{RowMajor, Strided};
 use crate::real::Real;
 use crate::scratch::Scratch;
-use crate::simd::{Tile, Vector, prefetch};
+use crate::simd::{Tile, Vector};
 
 /// The planes Re, Im and Re + Im of complex numbers in one allocation.
 pub(super) struct Planes<T: Real> {
@@ -50,14 +50,12 @@ impl<T: Real> Planes<T> {
 }
 
 /// Copies frequency `f` of all lanes to the planes, then `-f` conjugated behind it; with
-/// `conjugate` it is the other way round. All is multiplied by `scale`. The next frequency is
-/// fetched meanwhile: its entries are one cache line each, far apart.
+/// `conjugate` it is the other way round. All is multiplied by `scale`.
 #[inline(always)]
 pub(super) unsafe fn gather<V: Vector>(
     batch: &Batch,
     spectrum: Shared<V::Scalar>,
     frequency: &Frequency,
-    next: Option<&Frequency>,
     conjugate: bool,
     scale: V::Scalar,
     planes: &mut Planes<V::Scalar>,
@@ -67,15 +65,11 @@ pub(super) unsafe fn gather<V: Vector>(
         (Some(frequency.position), conjugate, 0),
         (frequency.mirror, !conjugate, batch.lanes_used()),
     ];
-    let next = next.map_or([None; 2], |next| [Some(next.position), next.mirror]);
-    for ((position, conjugate, start), next) in positions.into_iter().zip(next) {
+    for (position, conjugate, start) in positions {
         let Some(position) = position else { continue };
         let sign = V::splat(if conjugate { -scale } else { scale });
         let scale = V::splat(scale);
         for block in 0..batch.blocks() {
-            if let Some(next) = next {
-                prefetch(spectrum.at(block * batch.block_stride() + next * 2 * V::LANES));
-            }
             let from = spectrum.at(block * batch.block_stride() + position * 2 * V::LANES);
             let to = start + block * V::LANES;
             // SAFETY: the block holds the entry; the planes hold both copies and an overrun.
