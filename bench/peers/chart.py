@@ -1,10 +1,12 @@
-"""Draws the ratios of a results file as an SVG bar chart: chart.py RESULTS.json OUT.svg"""
+"""Draws the ratios of a results file of compare.py as an SVG bar chart: chart.py RESULTS.json OUT.svg"""
 
 import json
 import sys
 from xml.sax.saxutils import escape
 
-WIDTH, LEFT, ROW, TOP = 760, 300, 30, 64
+import markdown
+
+WIDTH, LEFT, ROW, TOP = 760, 300, 30, 84
 COLOURS = {"torch": "#c2410c", "jax": "#4338ca"}
 LABELS = {"torch": "PyTorch", "jax": "JAX"}
 
@@ -20,17 +22,18 @@ def bars(results):
 
 def svg(results):
     rows = list(bars(results))
-    longest = max(max(ratios.values()) for _, ratios in rows)
+    longest = max([1, *(ratio for _, ratios in rows for ratio in ratios.values())])
     scale = (WIDTH - LEFT - 60) / longest
     height = TOP + ROW * len(rows) + 24
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="12" y="24" font-size="16">How many times faster than the peers ({results["threads"]} threads, f32)</text>',
+        f'<text x="12" y="24" font-size="16">How many times faster than the peers (threads: {results["threads"]})</text>',
+        f'<text x="12" y="44" fill="#555">{escape(markdown.conditions(results))}</text>',
     ]
     for i, peer in enumerate(COLOURS):
-        out.append(f'<rect x="{LEFT + 120 * i}" y="36" width="12" height="12" fill="{COLOURS[peer]}"/>')
-        out.append(f'<text x="{LEFT + 120 * i + 18}" y="46">{LABELS[peer]}</text>')
+        out.append(f'<rect x="{LEFT + 120 * i}" y="56" width="12" height="12" fill="{COLOURS[peer]}"/>')
+        out.append(f'<text x="{LEFT + 120 * i + 18}" y="66">{LABELS[peer]}</text>')
     for i, (case, ratios) in enumerate(rows):
         y = TOP + ROW * i
         out.append(f'<text x="{LEFT - 8}" y="{y + 16}" text-anchor="end">{escape(case)}</text>')

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measure our layers, norms, variational inference and vision transformer beside PyTorch and JAX, by turns; print the ratios.
+"""Measure our layers, norms, variational inference and vision transformer beside PyTorch and JAX, by turns: tables and bar charts of the ratios.
 
-    python3 bench/peers/compare.py            the table
+    python3 bench/peers/compare.py            everything, on two threads and on one (an hour)
     python3 bench/peers/compare.py --check    does everyone compute the right thing?
 
 Exit codes: 0 done (targets missed or not), 1 a check failed, 2 could not run.
@@ -18,7 +18,9 @@ from contextlib import ExitStack, closing
 from functools import cache
 from pathlib import Path
 
+import chart
 import environment
+import markdown
 from cases import CHECKS, SUITES, parse
 from contestants import Ours, Peer
 from environment import HERE, Failed, log
@@ -41,8 +43,8 @@ def arguments():
     add("--case", default="", metavar="PART", help="only cases with PART in their name")
     add("--rounds", type=int, default=3, help="turns per side and case (default 3)")
     add("--seconds", type=float, default=1.0, help="per measurement (default 1.0)")
-    add("--threads", type=int, choices=(1, 2), default=2, help="per side (default 2)")
-    add("--json", metavar="FILE", help="write every number, versions and the machine")
+    add("--threads", type=int, choices=(1, 2), help="per side (default: two, then one)")
+    add("--out", metavar="DIR", default=HERE / "results", type=Path, help="where results go (default bench/peers/results)")
     add("--venv", metavar="DIR", help="use this environment as it is")
     add("--ours", metavar="EXE", help="use this instead of building our benchmark `layers`")
     add("--ours-svi", metavar="EXE", help="use this instead of building our benchmark `svi`")
@@ -68,7 +70,7 @@ def suites(options):
 
 
 def make_ours(options):
-    """Our side; a benchmark is built only if one of its cases comes up."""
+    """Case -> our program; a benchmark is built only if one of its cases comes up."""
     given = {
         "layers": options.ours,
         "svi": options.ours_svi,
@@ -83,7 +85,7 @@ def make_ours(options):
     def executable_of_case(case):
         return executable(parse(case).suite)
 
-    return Ours(executable_of_case, options.threads)
+    return executable_of_case
 
 
 def check_peers(options, python):
@@ -91,7 +93,7 @@ def check_peers(options, python):
     good = True
     print(f"{'case':38}{'peer':7}{'variant':12}{'f32':>9}{'f64':>9}")
     with ExitStack() as stack:
-        peers = start_peers(stack, python, options.threads, JAX_ENABLE_X64="1")
+        peers = start_peers(stack, python, options.threads or 2, JAX_ENABLE_X64="1")
         for case in [case for suite in suites(options) for case in CHECKS[suite]]:
             for peer in peers if options.case in case else []:
                 answer = peer.ask(op="check", case=case)
@@ -117,7 +119,7 @@ def exported_cases(options):
 
 def check_ours(options, python):
     """Let ours export one step of every case of training and calculate it again."""
-    good, ours = True, make_ours(options)
+    good, ours = True, Ours(make_ours(options), options.threads or 2)
     with tempfile.TemporaryDirectory() as directory:
         for case, program in exported_cases(options):
             path = Path(directory) / "step.safetensors"
@@ -149,7 +151,7 @@ def measure(case, sides, rounds, seconds):
             "median": statistics.median(t["median"] for t in times),
             "rounds": [{key: t[key] for key in ("best", "median")} for t in times],
         }
-        for key in ("variant", "tried", "data_mib"):
+        for key in ("variant", "tried", "data_mib", "data_seconds"):
             if key in times[0]:
                 result[name][key] = times[0][key]
     values = [times[0]["value"] for times in turns.values() if times[0].get("value") is not None]
@@ -184,7 +186,7 @@ def row(result):
 
 
 def remark(result):
-    """Steps or inputs per second at the best time; or how much of the memory is data."""
+    """Steps or inputs per second at the best time; or how much of memory or time goes to the data."""
     rate = parse(result["case"]).rate
     if rate:
         what, count = rate
@@ -193,6 +195,9 @@ def remark(result):
     if result["unit"] == "MiB":
         sizes = (f"{result[name]['data_mib']:.0f}" for name in ("ours", *PEERS))
         return f"  of it data {'/'.join(sizes)}"
+    if "data_seconds" in result["ours"]:
+        times = (f"{result[name]['data_seconds']:.3f}" for name in ("ours", *PEERS))
+        return f"  of it making the data {'/'.join(times)}"
     return ""
 
 
@@ -201,31 +206,43 @@ def compare(options, python):
     chosen = [case for case in cases if options.case in case]
     if not chosen:
         raise Failed(f"--case {options.case}: no such case; there are\n" + "\n".join(cases))
-    ours = make_ours(options)
+    executable_of_case = make_ours(options)
     for case in chosen:
-        ours.executable_of_case(case)  # builds before anything is pinned
-    environment.pin(options.threads)
+        executable_of_case(case)  # builds before anything is pinned
+    options.out.mkdir(parents=True, exist_ok=True)
+    for threads in [options.threads] if options.threads else [2, 1]:
+        compare_on(threads, chosen, executable_of_case, options, python)
+    print(f"ratio: best of the better peer over our best, same run; all numbers, tables and charts are in {options.out}")
+
+
+def compare_on(threads, chosen, executable_of_case, options, python):
+    environment.pin(threads)
     with ExitStack() as stack:
-        peers = start_peers(stack, python, options.threads)
+        peers = start_peers(stack, python, threads)
         report = {
             "machine": environment.machine(),
             "versions": {key: v for peer in peers for key, v in peer.ask(op="info").items()},
-            "threads": options.threads,
+            "threads": threads,
             "rounds": options.rounds,
             "seconds": options.seconds,
             "cases": [],
         }
         log(json.dumps({**report["machine"], **report["versions"]}))
-        sides = [ours, *peers]
-        print(header(), flush=True)
+        sides = [Ours(executable_of_case, threads), *peers]
+        print(f"{threads} thread{'s' if threads > 1 else ''}\n{header()}", flush=True)
         for case in chosen:
             result = measure(case, sides, options.rounds, options.seconds)
             report["cases"].append(result)
             print(row(result), flush=True)
-            if options.json:
-                # After every case, so that an interrupted run keeps its numbers.
-                Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
-    print("ratio: best of the better peer over our best, same run")
+            write(report, options.out)  # after every case, so that an interrupted run keeps its numbers
+
+
+def write(report, directory):
+    """Every number, the tables and the chart of one number of threads."""
+    name = f"threads-{report['threads']}"
+    (directory / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
+    (directory / f"{name}.md").write_text("\n".join(markdown.tables(report)) + "\n")
+    (directory / f"{name}.svg").write_text(chart.svg(report))
 
 
 def main():

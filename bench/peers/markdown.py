@@ -18,11 +18,16 @@ def number(value):
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def conditions(results):
+    """Machine, versions and how long everything was measured, in one line."""
+    machine = results["machine"]
+    versions = ", ".join(f"{k} {results['versions'][k]}" for k in ("torch", "jax", "numpyro") if k in results["versions"])
+    return f"{machine['cpu']}; {versions}; {results['rounds']} rounds of {results['seconds']:g} s"
+
+
 def tables(results):
     """Best times; the ratio is that of the better peer, and of medians in brackets."""
-    machine = results["machine"]
-    versions = ", ".join(f"{k} {results['versions'][k]}" for k in ("torch", "jax") if k in results["versions"])
-    yield f"{machine['cpu']}, {machine['system']}; {versions}; {results['threads']} threads, {results['rounds']} rounds of {results['seconds']} s."
+    yield f"{conditions(results)}; {results['threads']} thread{'s' if results['threads'] > 1 else ''}."
     for suite, title in TITLES.items():
         chosen = [c for c in results["cases"] if c["case"] in SUITES[suite]]
         if not chosen:

@@ -1,7 +1,7 @@
 """One peer trains in a fresh process: `svi_fresh.py torch|jax THREADS CASE STEPS`.
 
 Prints one JSON line: seconds from the start of the process (interpreter and imports
-included) to the end of the first step, and the peak memory after all steps.
+included) to the end of the first step, those that making the data took, and the peak memory after all steps.
 """
 
 import importlib
@@ -34,7 +34,9 @@ def main():
 
     peer.set_threads(int(threads))
     case = cases.parse(case_name)
+    before = time.perf_counter()
     inputs, labels = svi_problem.data()
+    data_seconds = time.perf_counter() - before
     with peer.scope():
         training = implementation.Training(case.model, case.batch, inputs, labels)
         training.run(1)
@@ -43,7 +45,7 @@ def main():
             training.run(int(steps) - 1)
     data = (inputs.nbytes + labels.nbytes) / 2**20
     result = {"case": case_name, "first_step_seconds": first, "peak_mib": peak_mib()}
-    print(json.dumps({**result, "data_mib": data, "steps": int(steps)}))
+    print(json.dumps({**result, "data_mib": data, "data_seconds": data_seconds, "steps": int(steps)}))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-//! Times of the layers, f32, beside a plain realfft-per-row version and a dense `gemm`.
+//! Times of the layers, f32, beside other ways to the same end (a plain realfft-per-row version, a dense `gemm`) and beside
+//! what they cannot do without: "copying" moves the same rows through the same memory without computing, "products" is
+//! one `gemm` with the floating-point operations of the channel mixing.
 //!
 //! `cargo bench -p circulant-kernels` prints a table; `-- --json` prints one line per case.
 //! Flags: `--case SUBSTRING`, `--seconds S` (per case), `--threads N`. The peers (PyTorch, JAX) are
@@ -191,11 +193,9 @@ impl Plain {
     }
 }
 
-/// `rows x length` times `length x length`, as often as the layer needs: once forward, and twice more
-/// for the gradients of input and matrix.
+/// `rows x inner` times `inner x columns`, as often as the layer needs: once forward, and twice more for the gradients.
 fn dense(
-    rows: usize,
-    length: usize,
+    (rows, inner, columns): (usize, usize, usize),
     a: &[f32],
     b: &[f32],
     c: &mut [f32],
@@ -208,22 +208,22 @@ fn dense(
         gemm::Parallelism::None
     };
     for _ in 0..products {
-        // SAFETY: the slices have rows*length, length*length and rows*length numbers, row-major.
+        // SAFETY: the slices have rows*inner, inner*columns and rows*columns numbers, row-major.
         unsafe {
             gemm::gemm(
                 rows,
-                length,
-                length,
+                columns,
+                inner,
                 c.as_mut_ptr(),
                 1,
-                length as isize,
+                columns as isize,
                 false,
                 a.as_ptr(),
                 1,
-                length as isize,
+                inner as isize,
                 b.as_ptr(),
                 1,
-                length as isize,
+                columns as isize,
                 0.0,
                 1.0,
                 false,
@@ -233,6 +233,61 @@ fn dense(
             );
         }
     }
+}
+
+/// The way of the numbers through memory without the computation.
+struct Memory {
+    inputs: [Vec<f32>; 3],
+    outputs: [Vec<f32>; 3],
+    coordinates: [Vec<f32>; 2],
+}
+
+impl Memory {
+    fn new(inputs: usize, outputs: usize, coordinates: usize) -> Self {
+        Self {
+            inputs: [(); 3].map(|()| noise(inputs, 1.0)),
+            outputs: [(); 3].map(|()| noise(outputs, 1.0)),
+            coordinates: [(); 2].map(|()| noise(coordinates, 1.0)),
+        }
+    }
+
+    /// Input to output; with gradients also the spectrum that is kept, and both gradients.
+    fn signals(&mut self, backward: bool) {
+        let [x, kept, grad_x] = &mut self.inputs;
+        let [y, grad_y, _] = &mut self.outputs;
+        copy(x, y);
+        if backward {
+            copy(grad_y, kept);
+            copy(kept, grad_x);
+        }
+    }
+
+    /// Through the spectra of inputs and outputs, because every frequency needs all channels.
+    fn images(&mut self, backward: bool) {
+        let [x, spectrum_x, grad_x] = &mut self.inputs;
+        let [y, spectrum_y, grad_y] = &mut self.outputs;
+        copy(x, spectrum_x);
+        copy(spectrum_x, spectrum_y);
+        copy(spectrum_y, y);
+        let [coordinates, gradient] = &mut self.coordinates;
+        if backward {
+            copy(coordinates, gradient);
+            copy(grad_y, spectrum_y);
+            copy(spectrum_y, spectrum_x);
+            copy(spectrum_x, grad_x);
+        }
+    }
+}
+
+/// As many numbers as both have, on all threads.
+fn copy(from: &[f32], to: &mut [f32]) {
+    const PART: usize = 1 << 14;
+    to.par_chunks_mut(PART)
+        .zip(from.par_chunks(PART))
+        .for_each(|(to, from)| {
+            let len = to.len().min(from.len());
+            to[..len].copy_from_slice(&from[..len]);
+        });
 }
 
 struct Report<'a> {
@@ -245,25 +300,34 @@ impl Report<'_> {
         case.contains(&self.options.case)
     }
 
-    fn line(&self, case: &str, times: &[Time], flops: f64) {
+    /// Times all versions, ours first, prints their line and returns their times.
+    fn line(
+        &self,
+        case: &str,
+        mut versions: Vec<(&str, Box<dyn FnMut() + '_>)>,
+        flops: f64,
+    ) -> Vec<Time> {
+        if self.options.json {
+            versions.truncate(1);
+        }
+        let (names, mut runs): (Vec<_>, Vec<_>) = versions.into_iter().unzip();
+        let times = time(self.options.seconds, &mut runs);
         let ours = times[0];
         if self.options.json {
             self.options.print_json(case, ours, None);
-            return;
+            return times;
         }
-        let other = |i: usize| {
-            times.get(i).map_or("-".into(), |t| {
-                format!("{:.3} ({:.1}x)", t.best, t.best / ours.best)
-            })
-        };
-        println!(
-            "{case:<42} {:>9.4} {:>9.4} {:>8.1} {:>20} {:>20}",
+        print!(
+            "{case:<42} {:>9.4} {:>9.4} {:>8.1} ",
             ours.best,
             ours.median,
             flops / ours.best / 1e6,
-            other(1),
-            other(2)
         );
+        for (name, time) in names.iter().zip(&times).skip(1) {
+            print!(" {name} {:.3} ({:.1}x)", time.best, time.best / ours.best);
+        }
+        println!();
+        times
     }
 
     fn signals(&mut self, rows: usize, length: usize, backward: bool, tanh: bool) {
@@ -290,29 +354,40 @@ impl Report<'_> {
         } else {
             Activation::Identity
         };
-        let mut versions: Vec<Box<dyn FnMut()>> = vec![Box::new(|| {
-            if backward {
-                work.forward_backward(activation)
-            } else {
-                work.forward()
-            }
-        })];
-        if !self.options.json {
-            versions.push(Box::new(|| plain.run(backward)));
-            if !matrix.is_empty() {
-                let products = if backward { 3 } else { 1 };
-                let threads = self.options.threads;
-                versions.push(Box::new(move || {
-                    dense(rows, length, &a, &matrix, &mut c, products, threads)
-                }));
-            }
+        let mut memory = Memory::new(work.x.len(), work.y.len(), 0);
+        let mut versions: Vec<(&str, Box<dyn FnMut()>)> = vec![
+            (
+                "ours",
+                Box::new(|| {
+                    if backward {
+                        work.forward_backward(activation)
+                    } else {
+                        work.forward()
+                    }
+                }),
+            ),
+            ("realfft per row", Box::new(|| plain.run(backward))),
+        ];
+        if !matrix.is_empty() {
+            let products = if backward { 3 } else { 1 };
+            let threads = self.options.threads;
+            let run = move || {
+                dense(
+                    (rows, length, length),
+                    &a,
+                    &matrix,
+                    &mut c,
+                    products,
+                    threads,
+                );
+            };
+            versions.push(("dense gemm", Box::new(run)));
         }
-        let times = time(self.options.seconds, &mut versions);
-        drop(versions);
+        versions.push(("copying", Box::new(move || memory.signals(backward))));
         let transforms = if backward { 4.0 } else { 2.0 };
         let flops = transforms * 2.5 * length as f64 * (length as f64).log2() * rows as f64;
-        self.line(&case, &times, flops);
-        if times.len() == 3 && times[2].best > times[0].best {
+        let times = self.line(&case, versions, flops);
+        if times.len() == 4 && times[2].best > times[0].best {
             self.crossover = Some(self.crossover.map_or(length, |d| d.min(length)));
         }
     }
@@ -330,20 +405,34 @@ impl Report<'_> {
         let layout = HalfPlane::new(side, side).expect("valid");
         let plan = CirculantPlan::new_2d(&layout, inputs, outputs).expect("valid");
         let mut work = Work::new(plan, batch, outputs);
-        let mut versions: Vec<Box<dyn FnMut()>> = vec![Box::new(|| {
-            if backward {
-                work.forward_backward(Activation::Identity)
-            } else {
-                work.forward()
-            }
-        })];
-        let times = time(self.options.seconds, &mut versions);
-        let (passes, products) = if backward { (2.0, 3.0) } else { (1.0, 1.0) };
+        let mut memory = Memory::new(work.x.len(), work.y.len(), work.coordinates.len());
+        let (passes, products) = if backward { (2.0, 3) } else { (1.0, 1) };
+        let mut versions: Vec<(&str, Box<dyn FnMut()>)> = vec![
+            (
+                "ours",
+                Box::new(|| {
+                    if backward {
+                        work.forward_backward(Activation::Identity)
+                    } else {
+                        work.forward()
+                    }
+                }),
+            ),
+            ("copying", Box::new(move || memory.images(backward))),
+        ];
+        if inputs * outputs > 1 {
+            // Half of the frequencies, complex, by three real products.
+            let rows = batch * side * side * 3 / 2;
+            let (a, b) = (noise(rows * inputs, 1.0), noise(inputs * outputs, 1.0));
+            let (mut c, threads) = (vec![0.0; rows * outputs], self.options.threads);
+            let run = move || dense((rows, inputs, outputs), &a, &b, &mut c, products, threads);
+            versions.push(("products", Box::new(run)));
+        }
         let pixels = (side * side) as f64;
         let transforms =
             passes * (inputs + outputs) as f64 * batch as f64 * 2.5 * pixels * pixels.log2();
-        let mixing = products * 4.0 * (batch * inputs * outputs) as f64 * pixels;
-        self.line(&case, &times, transforms + mixing);
+        let mixing = products as f64 * 4.0 * (batch * inputs * outputs) as f64 * pixels;
+        self.line(&case, versions, transforms + mixing);
     }
 }
 
@@ -355,8 +444,8 @@ fn main() {
             options.threads
         );
         println!(
-            "{:<42} {:>9} {:>9} {:>8} {:>20} {:>20}",
-            "case", "best", "median", "GFLOP/s", "realfft per row", "dense gemm"
+            "{:<42} {:>9} {:>9} {:>8}  others, best",
+            "case", "best", "median", "GFLOP/s"
         );
     }
     let mut report = Report {

@@ -162,9 +162,10 @@ fn peak_mib() -> f64 {
 fn run_steps(case: &str, steps: u64, start: Instant) {
     let (kind, batch) = parse(case).expect("--case svi/MODEL/BATCH");
     let device = circulant::cpu().autodiff();
+    let before = Instant::now();
     let data = data(EXAMPLES, &device);
+    let prepared = before.elapsed();
     let config = SviConfig::new().with_batch(batch).with_steps(steps);
-    let prepared = start.elapsed();
     let mut svi = Svi::new(network(kind, &device), config, data.examples()).expect("valid");
     let mut first = None;
     svi.fit(&data, None, |_| {
