@@ -1,10 +1,12 @@
 //! How cost grows: with the length of a layer, with its channels, and with the number of posterior samples.
 //!
 //! ```text
-//! cargo bench -p circulant --bench growth -- [--series PART] [--seconds S] [--threads N]
+//! cargo bench -p circulant --bench growth -- [--case PART] [--seconds S] [--threads N]
 //! ```
 //!
 //! One line of JSON per point: `{"series", "x", "microseconds", "per"}`, the best time of all calls. `bench/growth/growth.py` draws them.
+
+mod options;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -14,6 +16,7 @@ use burn::tensor::{Device, Distribution, Tensor};
 use circulant::bayes::PredictiveConfig;
 use circulant::models::{HiddenKind, ImageClassifierConfig};
 use circulant::nn::{SpectralBccb2dConfig, SpectralCirculant1dConfig};
+use options::Options;
 
 /// Powers of two, the pixels of MNIST, and primes.
 const LENGTHS: [usize; 20] = [
@@ -28,39 +31,15 @@ const CHANNELS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 const SAMPLES: [usize; 8] = [1, 2, 5, 10, 20, 50, 100, 200];
 const INPUTS: usize = 2000;
 
-struct Options {
-    series: String,
-    seconds: f64,
-    threads: usize,
-}
+/// Prints the points of the series that are wanted.
+struct Points(Options);
 
-fn options() -> Options {
-    let mut options = Options {
-        series: String::new(),
-        seconds: 0.5,
-        threads: 2,
-    };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().expect("a value follows the flag");
-        match argument.as_str() {
-            "--series" => options.series = value(),
-            "--seconds" => options.seconds = value().parse().expect("seconds"),
-            "--threads" => options.threads = value().parse().expect("a number of threads"),
-            // Cargo's own.
-            "--bench" => {}
-            other => panic!("unknown argument {other}; see the head of benches/growth.rs"),
-        }
-    }
-    options
-}
-
-impl Options {
+impl Points {
     /// Times `run` and prints the time of one of `count` parts.
     fn point(&self, series: &str, x: usize, (count, per): (usize, &str), mut run: impl FnMut()) {
         run();
         let (start, mut best, mut calls) = (Instant::now(), f64::INFINITY, 0);
-        while calls < 3 || start.elapsed().as_secs_f64() < self.seconds {
+        while calls < 3 || start.elapsed().as_secs_f64() < self.0.seconds {
             let begin = Instant::now();
             run();
             best = best.min(begin.elapsed().as_secs_f64());
@@ -69,12 +48,12 @@ impl Options {
         let microseconds = best * 1e6 / count as f64;
         println!(
             "{}",
-            serde_json::json!({"series": series, "x": x, "microseconds": microseconds, "per": per, "threads": self.threads})
+            serde_json::json!({"series": series, "x": x, "microseconds": microseconds, "per": per, "threads": self.0.threads})
         );
     }
 
     fn wants(&self, series: &str) -> bool {
-        series.contains(&self.series)
+        series.contains(&self.0.case)
     }
 
     fn lengths(&self, device: &Device) {
@@ -152,10 +131,9 @@ impl Options {
 }
 
 fn main() {
-    let options = options();
-    circulant::kernels::join_pool(options.threads).expect("nothing has used the pool yet");
+    let points = Points(Options::start(0.5, |_, _| false));
     let device = circulant::cpu();
-    options.lengths(&device);
-    options.channels(&device);
-    options.samples(&device);
+    points.lengths(&device);
+    points.channels(&device);
+    points.samples(&device);
 }

@@ -4,6 +4,8 @@
 //! cargo bench -p circulant --bench metrics -- [--json] [--case PART] [--seconds S] [--threads N] [--rows N]
 //! ```
 
+mod options;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -13,45 +15,13 @@ use circulant::metrics::{
     entropies, entropy_density, expected_calibration_error, fpr95, max_probabilities,
     mutual_information, negative_log_likelihood, ood_report,
 };
+use options::{Options, number};
 
 const CLASSES: usize = 10;
 const POINTS: usize = 512;
 /// Posterior samples of the mutual information; the rows are samples x inputs.
 const SAMPLES: usize = 10;
 const RESAMPLES: usize = 100;
-
-struct Options {
-    json: bool,
-    case: String,
-    seconds: f64,
-    threads: usize,
-    rows: usize,
-}
-
-fn options() -> Options {
-    let mut options = Options {
-        json: false,
-        case: String::new(),
-        seconds: 1.0,
-        threads: 2,
-        rows: 1_000_000,
-    };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().expect("a value follows the flag");
-        match argument.as_str() {
-            "--json" => options.json = true,
-            "--case" => options.case = value(),
-            "--seconds" => options.seconds = value().parse().expect("seconds"),
-            "--threads" => options.threads = value().parse().expect("a number of threads"),
-            "--rows" => options.rows = value().parse().expect("a number of rows"),
-            // Cargo's own.
-            "--bench" => {}
-            other => panic!("unknown argument {other}; see the head of benches/metrics.rs"),
-        }
-    }
-    options
-}
 
 /// Numbers in [0, 1) that look random and are the same everywhere.
 fn uniform(i: usize) -> f64 {
@@ -74,9 +44,15 @@ fn time(seconds: f64, work: &dyn Fn()) -> (f64, f64) {
 }
 
 fn main() {
-    let options = options();
-    circulant::kernels::join_pool(options.threads).expect("nothing has used the pool yet");
-    let rows = options.rows.next_multiple_of(SAMPLES);
+    let mut rows = 1_000_000_usize;
+    let options = Options::start(1.0, |flag, value| {
+        let known = flag == "--rows";
+        if known {
+            rows = number(flag, &value());
+        }
+        known
+    });
+    let rows = rows.next_multiple_of(SAMPLES);
     let logit = |i: usize| {
         // One class stands out, in most rows by far.
         let (row, class) = (i / CLASSES, i % CLASSES);

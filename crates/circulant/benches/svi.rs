@@ -9,6 +9,8 @@
 //!
 //! `bench/peers` compares with NumPyro, JAX and PyTorch.
 
+mod options;
+
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -25,6 +27,7 @@ use circulant::functions::cross_entropy;
 use circulant::kernels::standard_normal;
 use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
 use circulant::optim::FusedAdam;
+use options::{Options, number};
 use rayon::prelude::*;
 use safetensors::tensor::{Dtype, TensorView};
 
@@ -45,43 +48,24 @@ const MODELS: [(&str, HiddenKind); 6] = [
 ];
 const BATCHES: [usize; 3] = [128, 512, 4096];
 
-struct Options {
-    json: bool,
-    case: String,
-    seconds: f64,
-    threads: usize,
-    run_steps: Option<u64>,
+/// What only this benchmark is asked.
+#[derive(Default)]
+struct Own {
     profile: bool,
+    run_steps: Option<u64>,
     export: Option<(String, String)>,
 }
 
-fn options() -> Options {
-    let mut options = Options {
-        json: false,
-        case: String::new(),
-        seconds: 2.0,
-        threads: 2,
-        run_steps: None,
-        profile: false,
-        export: None,
-    };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().expect("a value follows the flag");
-        match argument.as_str() {
-            "--json" => options.json = true,
-            "--profile" => options.profile = true,
-            "--case" => options.case = value(),
-            "--seconds" => options.seconds = value().parse().expect("seconds"),
-            "--threads" => options.threads = value().parse().expect("a number of threads"),
-            "--run-steps" => options.run_steps = Some(value().parse().expect("steps")),
-            "--export" => options.export = Some((value(), value())),
-            // Cargo's own.
-            "--bench" => {}
-            other => panic!("unknown argument {other}; see the head of benches/svi.rs"),
+impl Own {
+    fn take(&mut self, flag: &str, value: &mut dyn FnMut() -> String) -> bool {
+        match flag {
+            "--profile" => self.profile = true,
+            "--run-steps" => self.run_steps = Some(number(flag, &value())),
+            "--export" => self.export = Some((value(), value())),
+            _ => return false,
         }
+        true
     }
-    options
 }
 
 fn data(examples: usize, device: &Device) -> LabelledData<4> {
@@ -360,12 +344,12 @@ fn export(case: &str, file: &str) {
 
 fn main() {
     let start = Instant::now();
-    let options = options();
-    circulant::kernels::join_pool(options.threads).expect("nothing has used the pool yet");
-    if let Some((case, file)) = &options.export {
+    let mut own = Own::default();
+    let options = Options::start(2.0, |flag, value| own.take(flag, value));
+    if let Some((case, file)) = &own.export {
         return export(case, file);
     }
-    if let Some(steps) = options.run_steps {
+    if let Some(steps) = own.run_steps {
         return run_steps(&options.case, steps, start);
     }
     let print = |case: &str, (best, median): (f64, f64), rate: f64| {
@@ -388,7 +372,7 @@ fn main() {
         );
     }
     let train = data(EXAMPLES, &circulant::cpu());
-    if options.profile {
+    if own.profile {
         return profile(&options.case, options.seconds, &train);
     }
     for (name, kind) in MODELS {

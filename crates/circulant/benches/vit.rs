@@ -9,6 +9,8 @@
 //!
 //! `bench/peers` compares with JAX and PyTorch.
 
+mod options;
+
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -23,6 +25,7 @@ use circulant::kernels::{Activation, Dropout, HalfSpectrum, NoiseKey};
 use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
 use circulant::ops::Operator;
 use circulant::optim::FusedAdan;
+use options::Options;
 use safetensors::tensor::{Dtype, TensorView};
 
 const SIDE: usize = 32;
@@ -34,40 +37,22 @@ const HEADS: usize = 4;
 const WARM_UP: usize = 2;
 const LEARNING_RATE: f64 = 1e-3;
 
-struct Options {
-    json: bool,
-    case: String,
-    seconds: f64,
-    threads: usize,
+/// What only this benchmark is asked.
+#[derive(Default)]
+struct Own {
     profile: bool,
     export: Option<(String, String)>,
 }
 
-fn options() -> Options {
-    let mut options = Options {
-        json: false,
-        case: String::new(),
-        seconds: 4.0,
-        threads: 2,
-        profile: false,
-        export: None,
-    };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().expect("a value follows the flag");
-        match argument.as_str() {
-            "--json" => options.json = true,
-            "--profile" => options.profile = true,
-            "--case" => options.case = value(),
-            "--seconds" => options.seconds = value().parse().expect("seconds"),
-            "--threads" => options.threads = value().parse().expect("a number of threads"),
-            "--export" => options.export = Some((value(), value())),
-            // Cargo's own.
-            "--bench" => {}
-            other => panic!("unknown argument {other}; see the head of benches/vit.rs"),
+impl Own {
+    fn take(&mut self, flag: &str, value: &mut dyn FnMut() -> String) -> bool {
+        match flag {
+            "--profile" => self.profile = true,
+            "--export" => self.export = Some((value(), value())),
+            _ => return false,
         }
+        true
     }
-    options
 }
 
 /// `vit/KIND/BATCH` to kind and batch.
@@ -318,14 +303,14 @@ fn export(case: &str, file: &str) {
 }
 
 fn main() {
-    let options = options();
-    circulant::kernels::join_pool(options.threads).expect("nothing has used the pool yet");
-    if let Some((case, file)) = &options.export {
+    let mut own = Own::default();
+    let options = Options::start(4.0, |flag, value| own.take(flag, value));
+    if let Some((case, file)) = &own.export {
         return export(case, file);
     }
     let cases = ["dense", "spectral"].map(|kind| format!("vit/{kind}/{BATCH}"));
     for case in cases.iter().filter(|case| case.contains(&options.case)) {
-        if options.profile {
+        if own.profile {
             profile(case, options.seconds);
             continue;
         }

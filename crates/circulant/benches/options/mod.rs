@@ -1,0 +1,61 @@
+//! The flags that the benchmarks have in common.
+
+/// What the command line asks for.
+#[allow(dead_code, reason = "not every benchmark has all flags")]
+pub struct Options {
+    /// For machines: one line of JSON per case.
+    pub json: bool,
+    /// Only cases with this in their name.
+    pub case: String,
+    /// Per case.
+    pub seconds: f64,
+    pub threads: usize,
+}
+
+impl Options {
+    /// Reads the flags and joins the pool with that many threads. `own(flag, value)` takes a flag that only this benchmark
+    /// has, and says whether it knows it. A wrong flag ends the program.
+    pub fn start(
+        seconds: f64,
+        mut own: impl FnMut(&str, &mut dyn FnMut() -> String) -> bool,
+    ) -> Self {
+        let mut options = Self {
+            json: false,
+            case: String::new(),
+            seconds,
+            threads: 2,
+        };
+        let mut arguments = std::env::args().skip(1);
+        while let Some(flag) = arguments.next() {
+            let mut value = || {
+                let value = arguments.next();
+                value.unwrap_or_else(|| exit(&format!("{flag}: expected a value, found none")))
+            };
+            match flag.as_str() {
+                "--json" => options.json = true,
+                "--case" => options.case = value(),
+                "--seconds" => options.seconds = number(&flag, &value()),
+                "--threads" => options.threads = number(&flag, &value()),
+                // Cargo's own.
+                "--bench" => {}
+                other if own(other, &mut value) => {}
+                other => exit(&format!(
+                    "unknown flag {other}; see the head of the benchmark's file"
+                )),
+            }
+        }
+        circulant::kernels::join_pool(options.threads).expect("nothing has used the pool yet");
+        options
+    }
+}
+
+/// The number behind a flag.
+pub fn number<N: std::str::FromStr>(flag: &str, value: &str) -> N {
+    let parsed = value.parse();
+    parsed.unwrap_or_else(|_| exit(&format!("{flag}: expected a number, found {value}")))
+}
+
+fn exit(message: &str) -> ! {
+    eprintln!("{message}");
+    std::process::exit(2)
+}
