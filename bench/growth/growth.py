@@ -4,6 +4,8 @@
     python3 bench/growth/growth.py                     run the benchmark (some minutes), draw docs/growth.svg
     python3 bench/growth/growth.py --points FILE       draw points that were kept
     python3 bench/growth/growth.py --keep FILE         keep the points
+    python3 bench/growth/growth.py --venv DIR          MKL's transforms beside it, by the PyTorch of a virtual
+                                                       environment (compare.py makes bench/peers/.venv)
 """
 
 import argparse
@@ -17,31 +19,39 @@ from xml.sax.saxutils import escape
 ROOT = Path(__file__).resolve().parents[2]
 # Title, unit of x, and the series of each panel.
 PANELS = [
-    ("length d", "d", ["circulant, forward", "circulant, forward and backward", "dense, forward", "dense, forward and backward"]),
+    ("length d", "d", ["circulant, forward", "circulant, forward and backward", "MKL, both transforms", "dense, forward", "dense, forward and backward"]),
     ("channels (32 x 32, in = out)", "channels", ["channels, forward and backward"]),
     ("posterior samples (MNIST model)", "samples", ["posterior samples"]),
 ]
-COLOURS = ["#1d4ed8", "#60a5fa", "#c2410c", "#fb923c"]
+COLOURS = ["#1d4ed8", "#60a5fa", "#15803d", "#c2410c", "#fb923c"]
 WIDTH, HEIGHT, LEFT, TOP, GAP = 380, 340, 56, 70, 40
 
 
 def measure(arguments):
     command = ["cargo", "bench", "-p", "circulant", "--bench", "growth", "--"]
-    command += ["--threads", str(arguments.threads), "--seconds", str(arguments.seconds)]
+    lines = run([*command, "--threads", str(arguments.threads), "--seconds", str(arguments.seconds)], "install Rust")
+    if arguments.venv:
+        mkl = [Path(arguments.venv) / "bin/python", ROOT / "bench/growth/mkl.py", arguments.threads, arguments.seconds]
+        lines += run([str(part) for part in mkl], "run bench/peers/compare.py --check once")
+    if arguments.keep:
+        Path(arguments.keep).write_text("".join(lines))
+    return [json.loads(line) for line in lines]
+
+
+def run(command, advice):
+    """The lines of JSON that a program prints."""
     lines = []
     try:
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     except OSError as error:
-        sys.exit(f"error: cargo: {error.strerror}; install Rust")
+        sys.exit(f"error: {command[0]}: {error.strerror}; {advice}")
     for line in process.stdout:
         if line.startswith("{"):
             lines.append(line)
             print(line, end="", file=sys.stderr, flush=True)
     if process.wait() != 0 or not lines:
-        sys.exit("error: the benchmark `growth` failed; see its message above")
-    if arguments.keep:
-        Path(arguments.keep).write_text("".join(lines))
-    return [json.loads(line) for line in lines]
+        sys.exit(f"error: {' '.join(command)} failed; see its message above")
+    return lines
 
 
 def by_series(points):
@@ -125,11 +135,11 @@ def svg(found, pers):
 
 def table(found):
     for name, points in found.items():
-        unit = "d" if name.startswith(("circulant", "dense")) else ""
+        unit = "d" if name.startswith(("circulant", "dense", "MKL")) else ""
         print(f"\n{name}: slope {exponent(even(points, unit)):.2f} (upper half)")
         for x, time in points:
             # What is left of a transform when its d log d is taken out.
-            constant = f"  {1e3 * time / (x * math.log2(x)):8.3f} ns/(d log2 d)" if name.startswith("circulant") else ""
+            constant = f"  {1e3 * time / (x * math.log2(x)):8.3f} ns/(d log2 d)" if name.startswith(("circulant", "MKL")) else ""
             print(f"{x:8d} {time:12.4f} us{constant}")
 
 
@@ -137,6 +147,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", metavar="FILE", help="draw these instead of measuring")
     parser.add_argument("--keep", metavar="FILE", help="keep the measured points, a line of JSON each")
+    parser.add_argument("--venv", metavar="DIR", help="a virtual environment with PyTorch")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=0.5, help="per point (default 0.5)")
     parser.add_argument("--out", metavar="SVG", default=ROOT / "docs/growth.svg")

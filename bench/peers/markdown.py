@@ -25,6 +25,14 @@ def conditions(results):
     return f"{machine['cpu']}; {versions}; {results['rounds']} rounds of {results['seconds']:g} s"
 
 
+def cell(case, side):
+    """The best of one side; of memory and start also what the data alone takes."""
+    parsed = parse(case["case"])
+    of_data = {"memory": "data_mib", "start": "data_seconds"}.get(parsed.work)
+    data = f", {number(side[of_data])} of it data" if of_data else ""
+    return f"{number(side['best'])} {parsed.unit}{data}"
+
+
 def tables(results):
     """Best times; the ratio is that of the better peer, and of medians in brackets."""
     yield f"{conditions(results)}; {results['threads']} thread{'s' if results['threads'] > 1 else ''}."
@@ -36,8 +44,7 @@ def tables(results):
         yield f"| case | {' | '.join(SIDES.values())} | best peer / ours |"
         yield "| --- | --- | --- | --- | --- |"
         for case in chosen:
-            unit = parse(case["case"]).unit
-            times = " | ".join(f"{number(case[side]['best'])} {unit}" for side in SIDES)
+            times = " | ".join(cell(case, case[side]) for side in SIDES)
             yield f"| `{case['case']}` | {times} | **{case['ratio_of_best']:.2f}** ({case['ratio_of_median']:.2f}) |"
 
 
