@@ -27,18 +27,18 @@ pub(crate) struct PaddedPlan<T> {
     lanes: LanePlan<T>,
     /// The longer layout's bins in the order of the lanes.
     positions: Vec<Bin>,
-    short: Ends,
-    long: Ends,
+    short: Transforms,
+    long: Transforms,
 }
 
 /// A layout with its transforms.
-struct Ends {
+struct Transforms {
     layout: HalfSpectrum,
     forward: Arc<dyn RealToComplex<f64>>,
     inverse: Arc<dyn ComplexToReal<f64>>,
 }
 
-impl Ends {
+impl Transforms {
     fn new(layout: HalfSpectrum) -> Self {
         let mut planner = RealFftPlanner::new();
         Self {
@@ -84,8 +84,8 @@ impl<T: Real> PaddedPlan<T> {
             isa,
             positions: crate::bins::in_order(lanes.order(), &full),
             lanes,
-            short: Ends::new(layout.clone()),
-            long: Ends::new(long),
+            short: Transforms::new(layout.clone()),
+            long: Transforms::new(long),
         }
     }
 
