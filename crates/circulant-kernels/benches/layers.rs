@@ -290,6 +290,9 @@ fn copy(from: &[f32], to: &mut [f32]) {
         });
 }
 
+/// Ways to do the same, by name.
+type Versions<'a> = Vec<(&'static str, Box<dyn FnMut() + 'a>)>;
+
 struct Report<'a> {
     options: &'a Options,
     crossover: Option<usize>,
@@ -301,12 +304,7 @@ impl Report<'_> {
     }
 
     /// Times all versions, ours first, prints their line and returns their times.
-    fn line(
-        &self,
-        case: &str,
-        mut versions: Vec<(&str, Box<dyn FnMut() + '_>)>,
-        flops: f64,
-    ) -> Vec<Time> {
+    fn line(&self, case: &str, mut versions: Versions<'_>, flops: f64) -> Vec<Time> {
         if self.options.json {
             versions.truncate(1);
         }
@@ -355,7 +353,7 @@ impl Report<'_> {
             Activation::Identity
         };
         let mut memory = Memory::new(work.x.len(), work.y.len(), 0);
-        let mut versions: Vec<(&str, Box<dyn FnMut()>)> = vec![
+        let mut versions: Versions<'_> = vec![
             (
                 "ours",
                 Box::new(|| {
@@ -407,7 +405,7 @@ impl Report<'_> {
         let mut work = Work::new(plan, batch, outputs);
         let mut memory = Memory::new(work.x.len(), work.y.len(), work.coordinates.len());
         let (passes, products) = if backward { (2.0, 3) } else { (1.0, 1) };
-        let mut versions: Vec<(&str, Box<dyn FnMut()>)> = vec![
+        let mut versions: Versions<'_> = vec![
             (
                 "ours",
                 Box::new(|| {

@@ -29,6 +29,11 @@ pub(crate) struct RowMajor<T> {
     pub(crate) row: usize,
 }
 
+/// How many tiles a product has.
+pub(crate) fn tiles<V: Vector>(rows: usize, columns: usize) -> usize {
+    columns.div_ceil(2 * V::LANES) * rows.div_ceil(ROWS)
+}
+
 /// `rows x inner` times `inner x columns`; `columns` is rounded up to whole vectors, which are
 /// handed to `store(row, column, Re, Im)`, each once.
 ///
@@ -36,23 +41,22 @@ pub(crate) struct RowMajor<T> {
 /// `a` must hold `rows x inner` numbers, `b` `inner` rows of `columns` numbers rounded up to whole
 /// vectors, in all three planes.
 ///
-/// `ahead(tile, tiles)` is called before every tile: what is needed next can be fetched bit by bit, where one burst would
-/// wait for memory.
+/// `ahead(tile)` is called before every one of the [`tiles`]: what is needed next can be fetched bit by bit, where one burst
+/// would wait for memory.
 #[inline(always)]
 pub(crate) unsafe fn product<V: Vector>(
     (rows, inner, columns): (usize, usize, usize),
     a: Strided<V::Scalar>,
     b: RowMajor<V::Scalar>,
-    ahead: impl Fn(usize, usize),
+    ahead: impl Fn(usize),
     mut store: impl FnMut(usize, usize, V, V),
 ) {
-    let tiles = columns.div_ceil(2 * V::LANES) * rows.div_ceil(ROWS);
     let mut done = 0;
     for n in (0..columns).step_by(2 * V::LANES) {
         let mut i = 0;
         // Tiles of equal height: one of few rows would wait for its own sums.
         for left in (1..=rows.div_ceil(ROWS)).rev() {
-            ahead(done, tiles);
+            ahead(done);
             done += 1;
             let height = (rows - i).div_ceil(left);
             let two = n + V::LANES < columns;

@@ -8,7 +8,7 @@ use super::frequencies::Frequency;
 use super::mix::Matrices;
 use super::planes::{Planes, gather};
 use crate::blocks::Shared;
-use crate::product::product;
+use crate::product::{product, tiles};
 use crate::real::Real;
 use crate::simd::{Kernel, Vector};
 
@@ -95,6 +95,8 @@ impl<T: Real> Correlate<'_, T> {
         } else {
             (sums.at(0), sums.at(1))
         };
+        let (tiles, spectrum) = (tiles::<V>(rows, columns), (inputs, self.x));
+        let ahead = self.mixing.fetch(next, self.out.at(0), spectrum, tiles);
         // SAFETY: the planes have the sizes of the product, and those of the gradient room for
         // the last row's overrun.
         unsafe {
@@ -103,12 +105,7 @@ impl<T: Real> Correlate<'_, T> {
                 (rows, inner, columns),
                 x.strided(1, rows),
                 gradient.row_major(columns),
-                #[inline(always)]
-                |tile, tiles| {
-                    let spectrum = (inputs, self.x);
-                    self.mixing
-                        .fetch(next, self.out.at(0), spectrum, (tile, tiles));
-                },
+                ahead,
                 #[inline(always)]
                 |row, column, real, imaginary| {
                     real.store(re.add(row * padded + column));

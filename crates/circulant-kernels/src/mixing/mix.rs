@@ -6,7 +6,7 @@ use super::Mixing;
 use super::frequencies::Frequency;
 use super::planes::{Planes, Scatter, gather, transpose};
 use crate::blocks::{Batch, Shared};
-use crate::product::{RowMajor, product};
+use crate::product::{RowMajor, product, tiles};
 use crate::real::Real;
 use crate::simd::{Kernel, Vector};
 
@@ -104,11 +104,8 @@ impl<T: Real> Matrices<'_, T> {
             scale: T::one() / T::of(self.mixing.plan.len() as f64),
             add: self.add,
         };
-        let ahead = |tile, tiles| {
-            let coordinates = self.coordinates.as_ptr();
-            self.mixing
-                .fetch(next, coordinates, spectrum, (tile, tiles));
-        };
+        let (tiles, coordinates) = (tiles::<V>(rows, to), self.coordinates.as_ptr());
+        let ahead = self.mixing.fetch(next, coordinates, spectrum, tiles);
         let sources = sources.strided(from, 1);
         // SAFETY: the planes have the sizes of the product.
         unsafe {

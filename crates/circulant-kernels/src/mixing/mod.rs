@@ -123,26 +123,34 @@ impl<T: Real> Mixing<'_, T> {
         });
     }
 
-    /// Asks for a share of what the next frequency needs: both planes of its matrix among `coordinates`, and its entries of a
-    /// spectrum, which are one cache line each, far apart.
+    /// Asks, tile by tile of a product, for what the next frequency needs: both planes of its matrix among `coordinates`, and
+    /// its entries of a spectrum, which are one cache line each, far apart.
     #[inline(always)]
     fn fetch(
         &self,
         next: Option<&Frequency>,
         coordinates: *const T,
         (batch, spectrum): (&Batch, Shared<T>),
-        (tile, tiles): (usize, usize),
-    ) {
-        let Some(next) = next else { return };
-        let share = |len: usize| tile * len / tiles..(tile + 1) * len / tiles;
+        tiles: usize,
+    ) -> impl Fn(usize) {
         let plane = self.inputs.channels * self.outputs.channels;
-        let (matrix, line) = (next.coordinate * plane, 64 / size_of::<T>());
-        for at in share(2 * plane / line) {
-            prefetch(coordinates.wrapping_add(matrix + at * line));
-        }
-        for block in share(batch.blocks()) {
-            for position in [Some(next.position), next.mirror].into_iter().flatten() {
-                prefetch(spectrum.at(block * batch.block_stride() + position * 2 * batch.lanes));
+        let (line, stride) = (64 / size_of::<T>(), batch.block_stride());
+        let (lines, blocks) = match next {
+            Some(_) => (2 * plane / line, batch.blocks()),
+            None => (0, 0),
+        };
+        let (more_lines, more_blocks) = (lines.div_ceil(tiles), blocks.div_ceil(tiles));
+        let matrix = coordinates.wrapping_add(next.map_or(0, |next| next.coordinate * plane));
+        let position = next.map_or(0, |next| next.position);
+        let mirror = next.and_then(|next| next.mirror).unwrap_or(position);
+        let entry = 2 * batch.lanes;
+        move |tile| {
+            for at in tile * more_lines..lines.min((tile + 1) * more_lines) {
+                prefetch(matrix.wrapping_add(at * line));
+            }
+            for block in tile * more_blocks..blocks.min((tile + 1) * more_blocks) {
+                prefetch(spectrum.at(block * stride + position * entry));
+                prefetch(spectrum.at(block * stride + mirror * entry));
             }
         }
     }
