@@ -28,7 +28,7 @@ WIDTH, HEIGHT, LEFT, TOP, GAP = 380, 340, 56, 70, 40
 
 
 def measure(arguments):
-    command = ["cargo", "bench", "-p", "circulant", "--bench", "growth", "--"]
+    command = ["cargo", "bench", "-p", "circulant", "--bench", "growth", "--", "--json"]
     lines = run([*command, "--threads", str(arguments.threads), "--seconds", str(arguments.seconds)], "install Rust")
     if arguments.venv:
         mkl = [Path(arguments.venv) / "bin/python", ROOT / "bench/growth/mkl.py", arguments.threads, arguments.seconds]

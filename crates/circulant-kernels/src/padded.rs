@@ -12,7 +12,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
-use crate::bins::Bin;
+use crate::bins::{Bin, in_order};
 use crate::blocks::{Batch, Bias};
 use crate::half_spectrum::HalfSpectrum;
 use crate::lane_fft::LanePlan;
@@ -46,6 +46,22 @@ impl Transforms {
             inverse: planner.plan_fft_inverse(layout.length()),
             layout,
         }
+    }
+
+    /// The bins of one filter.
+    fn bins<T: Real>(&self, coordinates: &[T]) -> Vec<Complex<f64>> {
+        let bins = (0..self.layout.bins()).map(|k| self.layout.bin(k));
+        bins.map(|bin| bin.value(|coordinate| coordinates[coordinate].wide()))
+            .collect()
+    }
+
+    /// The left inverse of [`Self::bins`].
+    fn coordinates<T: Real>(&self, bins: &[Complex<f64>]) -> impl Iterator<Item = T> + use<T> {
+        let mut coordinates = vec![0.0; self.layout.coordinates()];
+        self.layout
+            .pack(bins, &mut coordinates)
+            .expect("the layout's own lengths");
+        coordinates.into_iter().map(T::of)
     }
 
     /// `sum over all frequencies of bins_k exp(2 pi i kl/n)`. Numbers that are not finite stay so.
@@ -82,7 +98,7 @@ impl<T: Real> PaddedPlan<T> {
         let full = long.full();
         Self {
             isa,
-            positions: crate::bins::in_order(lanes.order(), &full),
+            positions: in_order(lanes.order(), &full),
             lanes,
             short: Transforms::new(layout.clone()),
             long: Transforms::new(long),
@@ -141,21 +157,11 @@ impl<T: Real> PaddedPlan<T> {
         let (short, long) = self.lengths();
         let filters = coordinates.par_chunks_exact(self.short.layout.coordinates());
         let longer = filters.flat_map_iter(|filter| {
-            let bins = (0..self.short.layout.bins()).map(|k| {
-                let bin = self.short.layout.bin(k);
-                bin.value(|coordinate| filter[coordinate].wide())
-            });
-            let mut row = self.short.synthesise(bins.collect());
+            let mut row = self.short.synthesise(self.short.bins(filter));
             row.iter_mut().for_each(|c| *c /= short as f64);
             row.resize(long, 0.0);
             row.copy_within(1..short, long + 1 - short);
-            let bins = self.long.analyse(row);
-            let mut longer = vec![0.0; self.long.layout.coordinates()];
-            self.long
-                .layout
-                .pack(&bins, &mut longer)
-                .expect("the layout's own lengths");
-            longer.into_iter().map(T::of)
+            self.long.coordinates(&self.long.analyse(row))
         });
         longer.collect()
     }
@@ -166,11 +172,7 @@ impl<T: Real> PaddedPlan<T> {
         let (short, long) = self.lengths();
         let filters = gradient.par_chunks_exact(self.long.layout.coordinates());
         let shorter = filters.flat_map_iter(|filter| {
-            let bins = (0..self.long.layout.bins()).map(|k| {
-                let bin = self.long.layout.bin(k);
-                bin.value(|coordinate| filter[coordinate].wide())
-            });
-            let mut bins: Vec<_> = bins.collect();
+            let mut bins = self.long.bins(filter);
             self.long.scale_complex(&mut bins, 0.5);
             let mut row = self.long.synthesise(bins);
             for (l, at) in (long + 1 - short..long).enumerate() {
@@ -180,12 +182,7 @@ impl<T: Real> PaddedPlan<T> {
             row.iter_mut().for_each(|c| *c /= short as f64);
             let mut bins = self.short.analyse(row);
             self.short.scale_complex(&mut bins, 2.0);
-            let mut shorter = vec![0.0; self.short.layout.coordinates()];
-            self.short
-                .layout
-                .pack(&bins, &mut shorter)
-                .expect("the layout's own lengths");
-            shorter.into_iter().map(T::of)
+            self.short.coordinates(&bins)
         });
         shorter.collect()
     }

@@ -1,10 +1,10 @@
 //! How cost grows: with the length of a layer, with its channels, and with the number of posterior samples.
 //!
 //! ```text
-//! cargo bench -p circulant --bench growth -- [--case PART] [--seconds S] [--threads N]
+//! cargo bench -p circulant --bench growth -- [--json] [--case PART] [--seconds S] [--threads N]
 //! ```
 //!
-//! One line of JSON per point: `{"series", "x", "microseconds", "per"}`, the best time of all calls. `bench/growth/growth.py` draws them.
+//! With `--json` one line per point: `{"series", "x", "microseconds", "per"}`, the best time of all calls. `bench/growth/growth.py` draws them.
 
 mod options;
 
@@ -46,10 +46,14 @@ impl Points {
             calls += 1;
         }
         let microseconds = best * 1e6 / count as f64;
-        println!(
-            "{}",
-            serde_json::json!({"series": series, "x": x, "microseconds": microseconds, "per": per, "threads": self.0.threads})
-        );
+        if self.0.json {
+            println!(
+                "{}",
+                serde_json::json!({"series": series, "x": x, "microseconds": microseconds, "per": per, "threads": self.0.threads})
+            );
+        } else {
+            println!("{series:<34} {x:>6} {microseconds:>12.4} us per {per}");
+        }
     }
 
     fn wants(&self, series: &str) -> bool {

@@ -8,7 +8,7 @@ use crate::butterfly::Complexes;
 use crate::real::Real;
 use crate::simd::{Tile, Vector, prefetch};
 
-pub(super) const MAX_LANES: usize = 16;
+pub const MAX_LANES: usize = 16;
 
 /// Where the rows of a block lie in memory. Lane `l` of the real part is `rows[l]`, of the
 /// imaginary part `rows[LANES + l]`. A row that is missing is null when rows are written, and the

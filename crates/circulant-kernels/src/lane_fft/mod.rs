@@ -28,7 +28,7 @@ mod row_tiles;
 mod spectra;
 mod stages;
 
-pub use columns::{LaneBias, RowPointers};
+pub use columns::{LaneBias, MAX_LANES, RowPointers};
 pub use plan::LanePlan;
 pub(crate) use plan::is_smooth;
 pub use readout::{LaneReadout, LaneReadoutGradient, WeightGradient};

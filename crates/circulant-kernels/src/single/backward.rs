@@ -6,8 +6,8 @@ use super::{OutputGradient, Outputs, Single, Sums};
 use crate::bins::Bin;
 use crate::blocks::{Batch, Shared};
 use crate::lane_fft::{
-    Adjoint, BlockPass, ForwardBlock, InverseBlock, LaneBias, LaneReadoutGradient, Sink, Source,
-    WeightGradient,
+    Adjoint, BlockPass, ForwardBlock, InverseBlock, LaneBias, LaneReadoutGradient, MAX_LANES, Sink,
+    Source, WeightGradient,
 };
 use crate::real::Real;
 use crate::scratch::Scratch;
@@ -40,7 +40,7 @@ impl<T: Real> Single<'_, T> {
             let mut readout = ReadoutSums::new(outputs, batch, filters);
             for (index, block) in blocks.enumerate() {
                 for filter in 0..filters {
-                    let mut row_sums = [T::zero(); 32];
+                    let mut row_sums = [T::zero(); 2 * MAX_LANES];
                     let product = if apart {
                         sum.as_mut_ptr()
                     } else {

@@ -4,7 +4,9 @@ use std::ptr::null_mut;
 
 use super::{Input, ReadoutWeights, Single};
 use crate::blocks::{Batch, Bias, BlockBias, Shared};
-use crate::lane_fft::{BlockPass, ForwardBlock, InverseBlock, LaneReadout, Product, Sink, Source};
+use crate::lane_fft::{
+    BlockPass, ForwardBlock, InverseBlock, LaneBias, LaneReadout, Product, Sink, Source,
+};
 use crate::real::Real;
 use crate::scratch::Scratch;
 
@@ -21,30 +23,11 @@ impl<T: Real> Single<'_, T> {
     ) {
         let output = batch.batch * batch.len;
         let y = Shared::writer(y);
-        self.for_each_output(
-            batch,
-            x,
-            coordinates,
-            0,
-            |(block, filter), forward, (product, scratch), _| {
-                let rows = batch.pointers(y.offset(filter * output), block, null_mut());
-                let bias = BlockBias::new(bias(filter), batch, block);
-                let inverse = InverseBlock {
-                    plan: self.plan,
-                    product: Some(product),
-                    block: scratch,
-                    sink: Sink::Rows(&rows),
-                    bias: bias.lane_bias(),
-                    tanh,
-                };
-                let pass = BlockPass {
-                    forward,
-                    adjoint: None,
-                    inverse: Some(inverse),
-                };
-                T::block_pass(self.isa, pass);
-            },
-        );
+        self.for_each_output(batch, x, coordinates, tanh, 0, |(block, filter), run, _| {
+            let rows = batch.pointers(y.offset(filter * output), block, null_mut());
+            let bias = BlockBias::new(bias(filter), batch, block);
+            run(Sink::Rows(&rows), bias.lane_bias());
+        });
     }
 
     /// `z[filter] = act(filter * x + bias[filter]) W[filter] + c[filter]: [filters, batch, classes]`.
@@ -69,8 +52,9 @@ impl<T: Real> Single<'_, T> {
             batch,
             x,
             coordinates,
+            tanh,
             classes * entry,
-            |(block, filter), forward, (product, scratch), sums| {
+            |(block, filter), run, sums| {
                 sums.fill(T::zero());
                 let bias = BlockBias::new(bias(filter), batch, block);
                 let readout_of_filter = LaneReadout {
@@ -82,20 +66,7 @@ impl<T: Real> Single<'_, T> {
                         hidden.at(kept * batch.len * entry)
                     }),
                 };
-                let inverse = InverseBlock {
-                    plan: self.plan,
-                    product: Some(product),
-                    block: scratch,
-                    sink: Sink::Readout(&readout_of_filter),
-                    bias: bias.lane_bias(),
-                    tanh,
-                };
-                let pass = BlockPass {
-                    forward,
-                    adjoint: None,
-                    inverse: Some(inverse),
-                };
-                T::block_pass(self.isa, pass);
+                run(Sink::Readout(&readout_of_filter), bias.lane_bias());
                 let constant = &readout.bias[filter * classes..][..classes];
                 for (place, image) in batch.images(block) {
                     let to = z.at((filter * batch.batch + image) * classes);
@@ -109,17 +80,16 @@ impl<T: Real> Single<'_, T> {
         );
     }
 
-    /// Calls `work((block, filter), transform, (product, scratch), numbers)` for every block of outputs: they are the
-    /// inverse transform of the product, on a block of scratch; the first filter's call transforms the input as
-    /// well. `numbers` is room for as many as the caller wants.
+    /// Calls `work((block, filter), run, numbers)` for every block of outputs: `run(sink, bias)` sends them to the sink.
+    /// The first filter's run transforms the input as well. `numbers` is room for as many as the caller wants.
     fn for_each_output(
         &self,
         batch: &Batch,
         x: Input<'_, T>,
         coordinates: &[T],
+        tanh: bool,
         room: usize,
-        work: impl Fn((usize, usize), Option<ForwardBlock<'_, T>>, (Product<T>, *mut T), &mut [T])
-        + Sync,
+        work: impl Fn((usize, usize), &dyn Fn(Sink<'_, T>, LaneBias<'_, T>), &mut [T]) + Sync,
     ) {
         let multipliers = self.multipliers(coordinates);
         let filters = multipliers.len() / (2 * self.bins.len());
@@ -146,14 +116,29 @@ impl<T: Real> Single<'_, T> {
                 };
                 for filter in 0..filters {
                     let rows = rows.as_ref().filter(|_| filter == 0);
-                    let forward = rows.map(|rows| ForwardBlock {
-                        plan: self.plan,
-                        source: Source::Rows { rows, tanh: None },
-                        block: spectrum,
-                    });
                     let h = multipliers[filter * 2 * batch.slots..].as_ptr();
-                    let product = Product { spectrum, h };
-                    work((block, filter), forward, (product, scratch), &mut numbers);
+                    let run = |sink: Sink<'_, T>, bias: LaneBias<'_, T>| {
+                        let forward = rows.map(|rows| ForwardBlock {
+                            plan: self.plan,
+                            source: Source::Rows { rows, tanh: None },
+                            block: spectrum,
+                        });
+                        let inverse = InverseBlock {
+                            plan: self.plan,
+                            product: Some(Product { spectrum, h }),
+                            block: scratch,
+                            sink,
+                            bias,
+                            tanh,
+                        };
+                        let pass = BlockPass {
+                            forward,
+                            adjoint: None,
+                            inverse: Some(inverse),
+                        };
+                        T::block_pass(self.isa, pass);
+                    };
+                    work((block, filter), &run, &mut numbers);
                 }
             }
         });

@@ -1,7 +1,6 @@
 //! The flags that the benchmarks have in common.
 
 /// What the command line asks for.
-#[allow(dead_code, reason = "not every benchmark has all flags")]
 pub struct Options {
     /// For machines: one line of JSON per case.
     pub json: bool,
