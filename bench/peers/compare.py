@@ -29,6 +29,8 @@ PEERS = ("torch", "jax")
 TARGETS = {case: target for cases in SUITES.values() for case, target in cases.items()}
 # Relative to the largest entry. A few roundings in each of about hundred terms.
 TOLERANCES = {"float32": 5e-6, "float64": 1e-13}
+# Both sides in f32.
+TWO_ROUNDED = 1e-5
 # The same number from every side, where a case has one; relative.
 SAME_VALUE = 1e-9
 # Threads of the side that has just stopped spin for a moment before they sleep.
@@ -109,25 +111,51 @@ def check_peers(options, python):
 
 
 def exported_cases(options):
-    """(Case, the program that calculates its step again) of everything that ours can export."""
+    """Everything whose numbers ours can export."""
     for suite in suites(options):
-        works = {"svi": SUITES["svi"], "vit": CHECKS["vit"]}.get(suite, ())
-        for case in works:
-            if parse(case).work in ("svi", "step") and options.case in case:
-                yield case, f"{suite}_check.py"
+        cases = CHECKS["vit"] if suite == "vit" else SUITES[suite]
+        yield from (case for case in cases if options.case in case and can_export(case))
+
+
+def can_export(case):
+    return parse(case).work in ("layer", "svi", "step")
+
+
+def prove(case, ours, peers, python):
+    """Whether the numbers that ours computes are those of the peers, or of the f64 reference."""
+    suite = parse(case).suite
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "numbers"
+        ours.export(case, path)
+        if suite != "layers":
+            command = [python, HERE / f"{suite}_check.py", case, path]
+            done = subprocess.run(command, stdout=sys.stderr)
+            if done.returncode not in (0, 1):
+                raise Failed(f"{case}: the exported step could not be checked")
+            return done.returncode == 0
+        good = True
+        for peer in peers:
+            for variant, error in peer.ask(op="agree", case=case, path=str(path))["errors"].items():
+                log(f"{case}: ours and {peer.name}, {variant}: {error:.1e}")
+                good &= error <= TWO_ROUNDED
+        return good
+
+
+def checked_as(case):
+    """The case itself; a small one for a whole transformer, whose reference is slow."""
+    small = {f"vit/{parse(name).model}/128": name for name in CHECKS["vit"]}
+    return small.get(case, case)
 
 
 def check_ours(options, python):
-    """Let ours export one step of every case of training and calculate it again."""
+    """Let ours export the numbers of every case that it can, and compare."""
     good, ours = True, Ours(make_ours(options), options.threads or 2)
-    with tempfile.TemporaryDirectory() as directory:
-        for case, program in exported_cases(options):
-            path = Path(directory) / "step.safetensors"
-            ours.export(case, path)
-            done = subprocess.run([python, HERE / program, case, path])
-            if done.returncode not in (0, 1):
-                raise Failed(f"{case}: the exported step could not be checked")
-            good &= done.returncode == 0
+    with ExitStack() as stack:
+        peers = start_peers(stack, python, options.threads or 2)
+        for case in exported_cases(options):
+            agreed = prove(case, ours, peers, python)
+            print(f"{case:46}{'ours agrees' if agreed else 'ours is WRONG'}", flush=True)
+            good &= agreed
     return good
 
 
@@ -232,6 +260,8 @@ def compare_on(threads, chosen, executable_of_case, options, python):
         sides = [Ours(executable_of_case, threads), *peers]
         print(f"{threads} thread{'s' if threads > 1 else ''}\n{header()}", flush=True)
         for case in chosen:
+            if can_export(case) and not prove(checked_as(case), sides[0], peers, python):
+                raise Failed(f"{case}: ours computes other numbers, see above")
             result = measure(case, sides, options.rounds, options.seconds)
             report["cases"].append(result)
             print(row(result), flush=True)

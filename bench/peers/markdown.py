@@ -21,7 +21,7 @@ def number(value):
 def conditions(results):
     """Machine, versions and how long everything was measured, in one line."""
     machine = results["machine"]
-    versions = ", ".join(f"{k} {results['versions'][k]}" for k in ("torch", "jax", "numpyro") if k in results["versions"])
+    versions = ", ".join(f"{k} {results['versions'][k]}" for k in ("torch", "jax", "numpyro", "equinox") if k in results["versions"])
     rounds = f"{results['rounds']} round{'s' if results['rounds'] > 1 else ''}"
     return f"{machine['cpu']}; {versions}; {rounds} of {results['seconds']:g} s"
 

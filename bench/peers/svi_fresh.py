@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+
 
 def seconds_since_start():
     """Since the kernel started this process, to a hundredth of a second."""
@@ -35,7 +37,7 @@ def main():
     peer.set_threads(int(threads))
     case = cases.parse(case_name)
     before = time.perf_counter()
-    inputs, labels = svi_problem.data()
+    inputs, labels = svi_problem.data(dtype=np.uint8)
     data_seconds = time.perf_counter() - before
     with peer.scope():
         training = implementation.Training(case.model, case.batch, inputs, labels)

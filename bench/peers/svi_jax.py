@@ -200,6 +200,8 @@ class Training:
         def steps(state, key, start, end, inputs, labels):
             def one(step, carry):
                 x, y = (v[rows[step % len(rows)]] for v in (inputs, labels))
+                if x.dtype == jnp.uint8:
+                    x = x.astype(jnp.float32) / 255
                 return self.update(carry[0], jax.random.fold_in(key, step), step, x, y)
 
             return lax.fori_loop(start, end, one, (state, jnp.zeros(())))

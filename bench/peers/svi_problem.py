@@ -46,15 +46,18 @@ SITES = {
 }
 
 
-def data(examples=EXAMPLES):
-    """Inputs [examples, 784] in [0,1] and labels, by a fixed formula.
+def data(examples=EXAMPLES, dtype=np.float32):
+    """Pixels [examples, 784] and labels, by a fixed formula: bytes (`np.uint8`), or these divided by 255.
 
     A table of prime length repeats, so that rows differ and nothing beyond the result is
     allocated. Aligned to 64 bytes, because JAX copies what is not.
     """
     prime, size = 65_521, examples * PIXELS
-    table = (np.arange(prime) * 40_503 % prime / prime).astype(np.float32)
-    memory = np.empty(size + 16, np.float32)
+    table = (np.arange(prime) * 40_503 % prime % 256).astype(np.uint8)
+    if dtype != np.uint8:
+        table = table.astype(dtype) / 255
+    spare = 64 // table.itemsize
+    memory = np.empty(size + spare, table.dtype)
     skipped = -memory.ctypes.data % 64 // memory.itemsize
     inputs = memory[skipped : skipped + size]
     for start in range(0, size, prime):

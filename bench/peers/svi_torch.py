@@ -292,11 +292,19 @@ class Training:
         self.inputs = torch.from_numpy(inputs)
         self.rows = torch.from_numpy(rows)
         self.x = torch.empty(batch, inputs.shape[1])
+        self.bytes = torch.empty_like(self.x, dtype=torch.uint8) if inputs.dtype == np.uint8 else None
         self.targets = [one_hot(labels[part], torch.float32) for part in rows]
         self.posterior = Posterior(model, initial_parameters(model), torch.float32)
         self.moments = [torch.zeros_like(self.posterior.parameters.flat) for _ in range(2)]
         self.steps = torch.zeros(())
         self.done = 0
+
+    def gather(self, rows):
+        if self.bytes is None:
+            torch.index_select(self.inputs, 0, rows, out=self.x)
+        else:
+            torch.index_select(self.inputs, 0, rows, out=self.bytes)
+            torch.div(self.bytes, 255, out=self.x)
 
     def run(self, steps):
         """The loss of the last step."""
@@ -305,7 +313,7 @@ class Training:
         for _ in range(steps):
             turn = self.done % len(self.rows)
             self.done += 1
-            torch.index_select(self.inputs, 0, self.rows[turn], out=self.x)
+            self.gather(self.rows[turn])
             posterior.noise.flat.normal_()
             loss, _ = posterior.step(self.x, self.targets[turn])
             self.steps += 1

@@ -21,11 +21,12 @@ def variants(peer, case):
     if case.work == "predictive":
         inputs, _ = svi_problem.data(case.batch)
         return {"by hand": module.Prediction(case.model, case.samples, inputs).run}
-    data = svi_problem.data()
     made = {}
-    for name, variant in module.variants().items():
-        training = variant.Training(case.model, case.batch, *data)
-        made[name] = lambda training=training: training.run(case.pieces)
+    for kind in (np.float32, np.uint8):
+        data = svi_problem.data(dtype=kind)
+        for name, variant in module.variants().items():
+            training = variant.Training(case.model, case.batch, *data)
+            made[f"{name}, {kind.__name__}"] = lambda t=training: t.run(case.pieces)
     return made
 
 

@@ -138,6 +138,22 @@ def check(peer, case):
     return errors
 
 
+def agree(peer, case, path):
+    """Variant -> how far it is from what ours wrote to a file, its inputs first."""
+    shapes = [v.shape for v in inputs(case, np.float32)]
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    numbers = np.split(np.fromfile(path, np.float32), np.cumsum(sizes))
+    given = [part.reshape(shape) for part, shape in zip(numbers, shapes)]
+    x, a, b, g = shapes
+    outputs = [g, x, a, b] if case.backward else [g]
+    ends = np.cumsum([int(np.prod(shape)) for shape in outputs])[:-1]
+    expected = [part.reshape(s) for part, s in zip(np.split(numbers[-1], ends), outputs)]
+    return {
+        name: reference.relative_error(peer.to_numpy(call()), expected)
+        for name, call in peer.variants(case, *given).items()
+    }
+
+
 def serve(peer, requests, answer):
     prepared = {}
     for line in requests:
@@ -148,6 +164,9 @@ def serve(peer, requests, answer):
         case = cases.parse(request["case"])
         if request["op"] == "check":
             answer({"errors": check(peer, case)})
+            continue
+        if request["op"] == "agree":
+            answer({"errors": agree(peer, case, request["path"])})
             continue
         if case.name not in prepared:
             # One case at a time: old inputs would take memory from the others.

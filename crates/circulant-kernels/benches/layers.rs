@@ -3,7 +3,8 @@
 //! one `gemm` with the floating-point operations of the channel mixing.
 //!
 //! `cargo bench -p circulant-kernels` prints a table; `-- --json` prints one line per case.
-//! Flags: `--case SUBSTRING`, `--seconds S` (per case), `--threads N`. The peers (PyTorch, JAX) are
+//! Flags: `--case SUBSTRING`, `--seconds S` (per case), `--threads N`; `--export CASE FILE` writes the numbers of a case (f32: inputs,
+//! coordinates, bias, output gradient, then outputs and gradients). The peers (PyTorch, JAX) are
 //! timed against this program by `bench/peers/compare.py`.
 
 mod timing;
@@ -63,6 +64,32 @@ impl Work {
         self.plan
             .forward(&self.x, filters, &mut self.y)
             .expect("shapes fit");
+    }
+
+    fn run(&mut self, backward: bool, activation: Activation) {
+        if backward {
+            self.forward_backward(activation);
+        } else {
+            self.forward();
+        }
+    }
+
+    /// Everything that goes in, then everything that comes out.
+    fn export(&mut self, backward: bool, file: &str) {
+        self.run(backward, Activation::Identity);
+        let mut parts = vec![
+            &self.x,
+            &self.coordinates,
+            &self.bias,
+            &self.grad_y,
+            &self.y,
+        ];
+        if backward {
+            parts.extend([&self.grad_x, &self.grad_coordinates, &self.grad_bias]);
+        }
+        let numbers = parts.into_iter().flatten();
+        let bytes: Vec<u8> = numbers.flat_map(|number| number.to_le_bytes()).collect();
+        std::fs::write(file, bytes).expect("a file that can be written");
     }
 
     fn forward_backward(&mut self, activation: Activation) {
@@ -300,7 +327,10 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn wants(&self, case: &str) -> bool {
-        case.contains(&self.options.case)
+        match self.options.export {
+            Some(_) => case == self.options.case,
+            None => case.contains(&self.options.case),
+        }
     }
 
     /// Times all versions, ours first, prints their line and returns their times.
@@ -340,6 +370,9 @@ impl Report<'_> {
         }
         let layout = HalfSpectrum::new(length).expect("valid");
         let mut work = Work::new(CirculantPlan::new_1d(&layout), rows, 1);
+        if let Some(file) = &self.options.export {
+            return work.export(backward, file);
+        }
         let mut plain = Plain::new(length, &work.x);
         let matrix = if length <= 2048 {
             noise(length * length, 0.1)
@@ -354,16 +387,7 @@ impl Report<'_> {
         };
         let mut memory = Memory::new(work.x.len(), work.y.len(), 0);
         let mut versions: Versions<'_> = vec![
-            (
-                "ours",
-                Box::new(|| {
-                    if backward {
-                        work.forward_backward(activation)
-                    } else {
-                        work.forward()
-                    }
-                }),
-            ),
+            ("ours", Box::new(|| work.run(backward, activation))),
             ("realfft per row", Box::new(|| plain.run(backward))),
         ];
         if !matrix.is_empty() {
@@ -403,18 +427,15 @@ impl Report<'_> {
         let layout = HalfPlane::new(side, side).expect("valid");
         let plan = CirculantPlan::new_2d(&layout, inputs, outputs).expect("valid");
         let mut work = Work::new(plan, batch, outputs);
+        if let Some(file) = &self.options.export {
+            return work.export(backward, file);
+        }
         let mut memory = Memory::new(work.x.len(), work.y.len(), work.coordinates.len());
         let (passes, products) = if backward { (2.0, 3) } else { (1.0, 1) };
         let mut versions: Versions<'_> = vec![
             (
                 "ours",
-                Box::new(|| {
-                    if backward {
-                        work.forward_backward(Activation::Identity)
-                    } else {
-                        work.forward()
-                    }
-                }),
+                Box::new(|| work.run(backward, Activation::Identity)),
             ),
             ("copying", Box::new(move || memory.images(backward))),
         ];
@@ -436,7 +457,8 @@ impl Report<'_> {
 
 fn main() {
     let options = Options::start();
-    if !options.json {
+    let quiet = options.json || options.export.is_some();
+    if !quiet {
         println!(
             "f32, {} threads, milliseconds; a factor above 1 means that ours is faster",
             options.threads
@@ -461,14 +483,14 @@ fn main() {
         report.images(batch, channels, channels, side, true);
         report.images(batch, channels, channels, side, false);
     }
-    if options.json && options.case.is_empty() {
+    if quiet && options.case.is_empty() {
         return;
     }
     for length in [16, 32, 48, 64, 96, 128, 256] {
         report.signals(4096, length, false, false);
     }
     if let Some(length) = report.crossover
-        && !options.json
+        && !quiet
     {
         println!("circulant beats the dense product from d = {length} on, among the lengths above");
     }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::lane_fft::{ForwardBlock, LaneBias, LanePlan, RowPointers, Source};
+use crate::lane_fft::{ForwardBlock, LaneBias, LanePlan, RowPointers, Source, line_of};
 use crate::real::Real;
 use crate::scratch::Scratch;
 use crate::simd::Isa;
@@ -94,24 +94,50 @@ impl Batch {
         block: usize,
         missing: *mut T,
     ) -> RowPointers<T> {
-        RowPointers::new(self.lanes, self.rows_ahead::<T>(), |lane, imaginary| {
+        let ahead = self.rows_ahead::<T>();
+        RowPointers::new(self.lanes, |lane, imaginary| {
             let (pair, channel) = self.pair_and_channel(block, lane);
             let image = 2 * pair + usize::from(imaginary);
-            if image >= self.batch {
-                return missing;
-            }
-            base.at((image * self.channels + channel) * self.len)
+            let row = if image < self.batch {
+                base.at((image * self.channels + channel) * self.len)
+            } else {
+                missing
+            };
+            (row, row.wrapping_add(ahead))
         })
     }
 
-    /// Which images a block of one channel holds, as (place in an entry, image).
-    pub(crate) fn images(&self, block: usize) -> impl Iterator<Item = (usize, usize)> {
-        let (lanes, batch) = (self.lanes, self.batch);
-        let images = (0..2 * lanes).map(move |place| {
-            let pair = block * lanes + place % lanes;
-            (place, 2 * pair + place / lanes)
-        });
-        images.filter(move |(_, image)| *image < batch)
+    /// [`Self::pointers`] to read a batch of one channel whose image `i` is row `rows[i]` of `base`.
+    pub(crate) fn pointers_to<T>(
+        &self,
+        base: Shared<T>,
+        rows: &[usize],
+        block: usize,
+        missing: *mut T,
+    ) -> RowPointers<T> {
+        let blocks_ahead = self.fetches_blocks::<T>();
+        RowPointers::new(self.lanes, |lane, imaginary| {
+            let image = 2 * (block * self.lanes + lane) + usize::from(imaginary);
+            let row = |image: usize| rows.get(image).map(|row| base.at(row * self.len));
+            let own = row(image).unwrap_or(missing);
+            let ahead = if blocks_ahead {
+                row(image + 2 * self.lanes).unwrap_or(own)
+            } else {
+                own.wrapping_add(line_of::<T>())
+            };
+            (own, ahead)
+        })
+    }
+
+    /// The images that a block of one channel holds.
+    pub(crate) fn images_of(&self, block: usize) -> Range<usize> {
+        let first = 2 * block * self.lanes;
+        first..self.batch.min(first + 2 * self.lanes)
+    }
+
+    /// Where an entry of lanes has the `image`-th image of a block of one channel.
+    pub(crate) fn place(&self, image: usize) -> usize {
+        image / 2 + image % 2 * self.lanes
     }
 
     /// How far ahead rows are fetched: the next block where one block fits the near cache (rows
@@ -122,11 +148,15 @@ impl Batch {
         } else {
             self.lanes * self.len
         };
-        if 2 * self.lanes * self.len * size_of::<T>() <= PREFETCH_BLOCKS_BELOW {
+        if self.fetches_blocks::<T>() {
             block
         } else {
-            64 / size_of::<T>()
+            line_of::<T>()
         }
+    }
+
+    fn fetches_blocks<T>(&self) -> bool {
+        2 * self.lanes * self.len * size_of::<T>() <= PREFETCH_BLOCKS_BELOW
     }
 
     fn pair_and_channel(&self, block: usize, lane: usize) -> (usize, usize) {
@@ -225,9 +255,10 @@ impl<'a, T: Real> BlockBias<'a, T> {
         }
         let rows = match bias {
             Bias::Positions(values) if batch.channels > 1 => {
-                Some(RowPointers::new(batch.lanes, 0, |lane, _| {
+                Some(RowPointers::new(batch.lanes, |lane, _| {
                     let channel = batch.pair_and_channel(block, lane).1;
-                    Shared::reader(values).at(channel * batch.len)
+                    let row = Shared::reader(values).at(channel * batch.len);
+                    (row, row)
                 }))
             }
             _ => None,

@@ -32,14 +32,7 @@ pub fn cross_entropy<T: Real>(
     if let Some(gradient) = &gradient {
         expect_len("gradient", gradient.len(), logits.len())?;
     }
-    let valid = |label: &i64| usize::try_from(*label).is_ok_and(|label| label < classes);
-    if let Some(row) = labels.iter().position(|label| !valid(label)) {
-        return Err(KernelError::Label {
-            row,
-            label: labels[row],
-            classes,
-        });
-    }
+    check_labels(labels, classes)?;
     let rows = rows_per_chunk(classes);
     let mut gradients = gradient.map(|gradient| gradient.chunks_mut(rows * classes));
     let jobs = logits
@@ -57,12 +50,25 @@ pub fn cross_entropy<T: Real>(
     Ok(sums.iter().sum())
 }
 
+/// `Ok` when every label is a class.
+pub(crate) fn check_labels(labels: &[i64], classes: usize) -> Result<(), KernelError> {
+    let valid = |label: &i64| usize::try_from(*label).is_ok_and(|label| label < classes);
+    match labels.iter().position(|label| !valid(label)) {
+        None => Ok(()),
+        Some(row) => Err(KernelError::Label {
+            row,
+            label: labels[row],
+            classes,
+        }),
+    }
+}
+
 /// Whole rows, with labels that are classes.
 pub struct CrossEntropyChunk<'a, T> {
-    logits: &'a [T],
-    labels: &'a [i64],
-    classes: usize,
-    gradient: Option<&'a mut [T]>,
+    pub(crate) logits: &'a [T],
+    pub(crate) labels: &'a [i64],
+    pub(crate) classes: usize,
+    pub(crate) gradient: Option<&'a mut [T]>,
 }
 
 impl<T: Real> Kernel<T> for CrossEntropyChunk<'_, T> {

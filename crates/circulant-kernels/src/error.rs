@@ -86,6 +86,14 @@ pub enum KernelError {
         /// The number of classes.
         classes: usize,
     },
+    /// A row of a matrix does not exist.
+    #[error("row {row}: expected a row in 0..{rows}")]
+    Row {
+        /// The row asked for.
+        row: usize,
+        /// The rows there are.
+        rows: usize,
+    },
     /// The pool of threads exists already.
     #[error(
         "the pool of threads is already in use or could not be started; join it once, first thing in `main`"

@@ -90,9 +90,9 @@ pub use norms::{
 pub use num_complex::Complex;
 pub use philox::{NoiseKey, uniform_u64};
 pub use plan::{
-    Activation, CirculantPlan, Filters, Gradients, KeptReadout, KeptSpectrum, Readout,
+    Activation, CirculantPlan, Examples, Filters, Gradients, KeptReadout, KeptSpectrum, Readout,
     ReadoutGradients,
 };
 pub use real::Real;
 pub use residual::residual_into;
-pub use threads::join_pool;
+pub use threads::{join_awake, join_pool};

@@ -3,7 +3,6 @@
 //! ```text
 //! cargo bench -p circulant --bench svi -- [--json] [--case PART] [--seconds S] [--threads N]
 //! ... --run-steps 1000 --case svi/spectral-circulant/512   memory and time to the first step of a fresh process
-//! ... --profile --case svi/spectral-circulant/512           where the time of a step goes
 //! ... --export CASE FILE                                    everything about one step, for others to check
 //! ```
 //!
@@ -17,16 +16,13 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::optim::GradientsParams;
 use burn::tensor::{Device, Gradients, Tensor};
 use circulant::bayes::{
-    BatchOrder, Bayesian, BayesianConfig, Elbo, LabelledData, Noise, PredictiveConfig, Purpose,
+    Bayesian, BayesianConfig, Classifier, Elbo, LabelledData, Noise, PredictiveConfig, Purpose,
     Svi, SviConfig,
 };
-use circulant::functions::cross_entropy;
 use circulant::kernels::standard_normal;
 use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
-use circulant::optim::FusedAdam;
 use options::{Options, number};
 use rayon::prelude::*;
 use safetensors::tensor::{Dtype, TensorView};
@@ -51,7 +47,6 @@ const BATCHES: [usize; 3] = [128, 512, 4096];
 /// What only this benchmark is asked.
 #[derive(Default)]
 struct Own {
-    profile: bool,
     run_steps: Option<u64>,
     export: Option<(String, String)>,
 }
@@ -59,7 +54,6 @@ struct Own {
 impl Own {
     fn take(&mut self, flag: &str, value: &mut dyn FnMut() -> String) -> bool {
         match flag {
-            "--profile" => self.profile = true,
             "--run-steps" => self.run_steps = Some(number(flag, &value())),
             "--export" => self.export = Some((value(), value())),
             _ => return false,
@@ -166,59 +160,6 @@ fn run_steps(case: &str, steps: u64, start: Instant) {
     );
 }
 
-/// The parts of a step, each with its best time: the same calls that [`Svi::fit`] makes.
-fn profile(case: &str, seconds: f64, data: &LabelledData<4>) {
-    let (kind, batch) = parse(case).expect("--case svi/MODEL/BATCH");
-    let device = circulant::cpu().autodiff();
-    let mut network = network(kind, &device);
-    let mut optimizer = FusedAdam::default().init();
-    let mut order = BatchOrder::new(0, EXAMPLES, batch).expect("not empty");
-    const PARTS: [&str; 7] = [
-        "batch",
-        "samples and KL",
-        "forward",
-        "cross-entropy",
-        "backward",
-        "gradients",
-        "optimiser",
-    ];
-    let mut times = [(); PARTS.len()].map(|()| Vec::new());
-    let start = Instant::now();
-    let mut step = 0;
-    while step < 2 * WARM_UP || start.elapsed().as_secs_f64() < seconds {
-        let mut marks = vec![Instant::now()];
-        let mut mark = || marks.push(Instant::now());
-        let examples = data.batch(order.at(step));
-        let inputs = Tensor::from_inner(examples.inputs);
-        mark();
-        let noise = Noise::new(0, Purpose::Training, step, 0);
-        let (model, kl) = network.sample_with_kl(noise, 1.0 / EXAMPLES as f64);
-        mark();
-        let logits = model.forward(inputs);
-        mark();
-        let loss = cross_entropy(logits, examples.labels).div_scalar(batch as f64) + kl;
-        black_box(loss.clone().into_scalar::<f64>());
-        mark();
-        let gradients = loss.backward();
-        mark();
-        let gradients = GradientsParams::from_grads(gradients, &network);
-        mark();
-        network = optimizer.step(1e-2, network, gradients);
-        mark();
-        if step >= WARM_UP {
-            for (times, pair) in times.iter_mut().zip(marks.windows(2)) {
-                times.push(pair[1] - pair[0]);
-            }
-        }
-        step += 1;
-    }
-    println!("{case:<36} {:>9} {:>9}", "best, us", "median");
-    for (part, times) in PARTS.iter().zip(times) {
-        let (best, median) = statistics(times);
-        println!("{part:<36} {:>9.1} {:>9.1}", best * 1e3, median * 1e3);
-    }
-}
-
 /// Parameters and gradients under the names that the peers use.
 struct Collect<'a> {
     gradients: &'a Gradients,
@@ -274,12 +215,12 @@ fn export(case: &str, file: &str) {
     let data = data(batch, &device);
     let all: Vec<usize> = (0..batch).collect();
     let examples = data.batch(&all);
-    let inputs = Tensor::from_inner(examples.inputs.clone());
+    let on_tape = examples.clone().map(Tensor::from_inner);
     let estimate =
         Elbo::new(EXAMPLES)
             .expect("not empty")
             .estimate(&network, batch, 0, 0, |model| {
-                cross_entropy(model.forward(inputs.clone()), examples.labels.clone()).neg()
+                model.cross_entropy(on_tape.clone()).neg()
             });
     let gradients = estimate.loss.clone().backward();
     let mut collect = Collect {
@@ -372,9 +313,6 @@ fn main() {
         );
     }
     let train = data(EXAMPLES, &circulant::cpu());
-    if own.profile {
-        return profile(&options.case, options.seconds, &train);
-    }
     for (name, kind) in MODELS {
         for batch in BATCHES {
             let case = format!("svi/{name}/{batch}");

@@ -154,6 +154,39 @@ impl<'a, T: Real> LowRank<'a, T> {
         grad: &[T],
         gradients: SampleGradients<'_, T>,
     ) -> Result<(), KernelError> {
+        self.pull_back((low_rank_noise, noise), grad, gradients, None)
+    }
+
+    /// Adds `share` times the gradients of a sample to what is there, say, to the gradients of the KL; that of the prior stays.
+    pub fn add_sample_gradients(
+        &self,
+        low_rank_noise: &[T],
+        noise: &[T],
+        grad: &[T],
+        share: f64,
+        sums: KlGradients<'_, T>,
+    ) -> Result<(), KernelError> {
+        expect_len("the gradient of the mean", sums.mean.len(), grad.len())?;
+        let gradients = SampleGradients {
+            factor: sums.factor,
+            scale: sums.scale,
+            log_deviation: sums.log_deviation,
+        };
+        let share = T::of(share);
+        self.pull_back((low_rank_noise, noise), grad, gradients, Some(share))?;
+        for (sum, &g) in sums.mean.iter_mut().zip(grad) {
+            *sum = *sum + share * g;
+        }
+        Ok(())
+    }
+
+    fn pull_back(
+        &self,
+        (low_rank_noise, noise): (&[T], &[T]),
+        grad: &[T],
+        gradients: SampleGradients<'_, T>,
+        add: Option<T>,
+    ) -> Result<(), KernelError> {
         expect_len("low_rank_noise", low_rank_noise.len(), self.rank())?;
         expect_len("noise", noise.len(), self.dimension())?;
         expect_len("grad", grad.len(), self.dimension())?;
@@ -173,13 +206,15 @@ impl<'a, T: Real> LowRank<'a, T> {
                     grad_factor: take_front(&mut factor, rows.len() * rows.rank),
                     grad_log_deviation: take_front(&mut log_deviation, rows.len()),
                     direction: &direction,
+                    add,
                     rows,
                 }),
             |job| T::sample_backward_chunk(best_isa(), job),
         );
         let projection = add_up(projections);
         for ((out, &xi), sum) in grad_scale.iter_mut().zip(low_rank_noise).zip(projection) {
-            *out = T::of(xi.wide() * sum);
+            let gradient = T::of(xi.wide() * sum);
+            *out = add.map_or(gradient, |share| *out + share * gradient);
         }
         Ok(())
     }

@@ -74,6 +74,8 @@ pub struct SampleBackwardChunk<'a, T> {
     pub(super) grad: &'a [T],
     pub(super) grad_factor: &'a mut [T],
     pub(super) grad_log_deviation: &'a mut [T],
+    /// Gradients times this are added to what is there; without it, they overwrite it.
+    pub(super) add: Option<T>,
 }
 
 impl<T: Real> Kernel<T> for SampleBackwardChunk<'_, T> {
@@ -94,23 +96,26 @@ impl<T: Real> Kernel<T> for SampleBackwardChunk<'_, T> {
             for (i, (out, (&zeta, &g))) in
                 grad_log.iter_mut().zip(noise.iter().zip(grad)).enumerate()
             {
-                *out = g * zeta * (free_share[i] * variances.total[i].root());
+                let gradient = g * zeta * (free_share[i] * variances.total[i].root());
+                *out = match self.add {
+                    Some(share) => *out + share * gradient,
+                    None => gradient,
+                };
             }
             let grad_factor = &mut self.grad_factor[range.start * rank..range.end * rank];
             for (tile, sums) in projection.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
                 let direction = direction_tile(self.direction, tile);
+                let share = self.add.unwrap_or(T::one());
                 let mut lanes = *sums;
                 for (i, &g) in grad.iter().enumerate() {
                     let u = factor_tile(&rows, i, tile);
                     let mut grad_u = [T::zero(); TILE];
                     for l in 0..TILE {
                         lanes[l] += u[l] * g.wide();
-                        grad_u[l] = g * direction[l];
+                        grad_u[l] = share * (g * direction[l]);
                     }
-                    store_tile(
-                        &grad_u,
-                        &mut grad_factor[i * rank + tile * TILE..(i + 1) * rank],
-                    );
+                    let row = &mut grad_factor[i * rank + tile * TILE..(i + 1) * rank];
+                    store_tile(&grad_u, row, self.add.is_some());
                 }
                 *sums = lanes;
             }
@@ -128,14 +133,17 @@ fn direction_tile<T: Real>(direction: &[T], tile: usize) -> [T; TILE] {
     out
 }
 
-/// Writes a tile into what is left of a row, without the padding.
+/// Writes a tile into what is left of a row, without the padding, or adds it to what is there.
 #[inline(always)]
-fn store_tile<T: Real>(tile: &[T; TILE], row: &mut [T]) {
+fn store_tile<T: Real>(tile: &[T; TILE], row: &mut [T], add: bool) {
+    let store = |out: &mut T, value: T| *out = if add { *out + value } else { value };
     if let Some(row) = row.first_chunk_mut::<TILE>() {
-        *row = *tile;
+        for l in 0..TILE {
+            store(&mut row[l], tile[l]);
+        }
     } else {
-        for (out, value) in row.iter_mut().zip(tile) {
-            *out = *value;
+        for (out, &value) in row.iter_mut().zip(tile) {
+            store(out, value);
         }
     }
 }

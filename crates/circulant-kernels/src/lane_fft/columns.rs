@@ -15,22 +15,19 @@ pub const MAX_LANES: usize = 16;
 /// plan's row of zeros when they are read.
 pub struct RowPointers<T> {
     rows: [*mut T; 2 * MAX_LANES],
-    /// Distance to the rows of the next block, which are fetched into the cache meanwhile.
-    ahead: usize,
+    /// What is fetched into the cache meanwhile: the rows of the next block, say.
+    ahead: [*const T; 2 * MAX_LANES],
 }
 
 impl<T> RowPointers<T> {
-    /// Rows from a function of (lane, imaginary).
+    /// Rows, and what to fetch meanwhile, from a function of (lane, imaginary).
     #[inline]
-    pub(crate) fn new(
-        lanes: usize,
-        ahead: usize,
-        mut row: impl FnMut(usize, bool) -> *mut T,
-    ) -> Self {
+    pub(crate) fn new(lanes: usize, row: impl Fn(usize, bool) -> (*mut T, *const T)) -> Self {
         let mut rows = [std::ptr::null_mut(); 2 * MAX_LANES];
+        let mut ahead = [std::ptr::null(); 2 * MAX_LANES];
         for lane in 0..lanes {
-            rows[lane] = row(lane, false);
-            rows[lanes + lane] = row(lane, true);
+            (rows[lane], ahead[lane]) = row(lane, false);
+            (rows[lanes + lane], ahead[lanes + lane]) = row(lane, true);
         }
         Self { rows, ahead }
     }
@@ -80,7 +77,7 @@ impl<T: Real> LaneBias<'_, T> {
 }
 
 /// Numbers of a cache line: rows are read and written by whole lines.
-pub(super) const fn line_of<T>() -> usize {
+pub(crate) const fn line_of<T>() -> usize {
     64 / size_of::<T>()
 }
 
@@ -150,8 +147,8 @@ unsafe fn transpose_columns<V: Vector>(
     let whole = count / side * side;
     // Rows come in groups of a tile: Re lanes first, then Im lanes, as entries hold them.
     for group in (0..entry).step_by(side) {
-        for row in &rows.rows[group..group + side] {
-            prefetch(row.wrapping_add(column + rows.ahead));
+        for ahead in &rows.ahead[group..group + side] {
+            prefetch(ahead.wrapping_add(column));
         }
         for start in (column..column + whole).step_by(side) {
             // SAFETY: the caller's promise.
@@ -230,13 +227,12 @@ unsafe fn store_columns<V: Vector>(
     let side = <V::Tile as Vector>::LANES;
     let entry = 2 * V::LANES;
     for group in (0..entry).step_by(side) {
-        let ahead = column + rows.ahead;
+        for ahead in &rows.ahead[group..group + side] {
+            prefetch(ahead.wrapping_add(column));
+        }
         let rows = &rows.rows[group..group + side];
         let complete = rows.iter().all(|row| !row.is_null());
         let whole = if complete { count / side * side } else { 0 };
-        for row in rows {
-            prefetch(row.wrapping_add(ahead));
-        }
         for start in (0..whole).step_by(side) {
             // SAFETY: the caller's promise.
             unsafe {

@@ -28,6 +28,7 @@ mod row_tiles;
 mod spectra;
 mod stages;
 
+pub(crate) use columns::line_of;
 pub use columns::{LaneBias, MAX_LANES, RowPointers};
 pub use plan::LanePlan;
 pub(crate) use plan::is_smooth;
@@ -39,7 +40,7 @@ use std::ops::Range;
 use crate::butterfly::Complexes;
 use crate::real::Real;
 use crate::simd::{Kernel, Vector};
-use columns::{finish_columns, line_of, load_columns};
+use columns::{finish_columns, load_columns};
 use plan::{Step, slot};
 use row_tiles::{first_stage, last_stage};
 use stages::{Blocks, along_axis, decimate, interleave};

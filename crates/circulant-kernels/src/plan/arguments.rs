@@ -35,6 +35,17 @@ pub struct Gradients<'a, T> {
     pub bias: Option<&'a mut [T]>,
 }
 
+/// Inputs with their classes.
+#[derive(Debug, Clone, Copy)]
+pub struct Examples<'a, T> {
+    /// `[n, C_in, ...]`.
+    pub inputs: &'a [T],
+    /// Which of the inputs make up the batch; all of them when absent.
+    pub rows: Option<&'a [usize]>,
+    /// The class of every input of the batch.
+    pub labels: &'a [i64],
+}
+
 /// The transform of a batch of inputs, in the order that its plan works in. Its memory is reused
 /// by later calls once it is dropped.
 #[derive(Debug)]

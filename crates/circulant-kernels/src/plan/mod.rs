@@ -11,9 +11,10 @@
 mod arguments;
 mod backward;
 mod forward;
+mod loss;
 mod readout;
 
-pub use arguments::{Activation, Filters, Gradients, KeptSpectrum};
+pub use arguments::{Activation, Examples, Filters, Gradients, KeptSpectrum};
 pub use readout::{KeptReadout, Readout, ReadoutGradients};
 
 use crate::bins::{Bin, in_order};

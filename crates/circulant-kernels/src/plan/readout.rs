@@ -13,7 +13,7 @@ use crate::lane_fft::LanePlan;
 use crate::linear::{LinearGradients, LinearOutput, linear_backward, linear_into};
 use crate::real::Real;
 use crate::scratch::Scratch;
-use crate::single::{Input, Outputs, ReadoutWeights, Single};
+use crate::single::{Input, Outputs, ReadoutWeights, Single, Sums};
 
 /// A linear read-out of one or several filters' outputs.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +22,24 @@ pub struct Readout<'a, T> {
     pub weight: &'a [T],
     /// `[filters, classes]`.
     pub bias: &'a [T],
+}
+
+impl<T> Readout<'_, T> {
+    pub(super) fn check_gradients(
+        &self,
+        weight: Option<&[T]>,
+        bias: Option<&[T]>,
+    ) -> Result<(), KernelError> {
+        if let Some(weight) = weight {
+            let what = "the gradient of the read-out";
+            expect_len(what, weight.len(), self.weight.len())?;
+        }
+        if let Some(bias) = bias {
+            let what = "the gradient of the read-out's bias";
+            expect_len(what, bias.len(), self.bias.len())?;
+        }
+        Ok(())
+    }
 }
 
 /// The gradients of a [`Readout`]; what is `None` is not computed.
@@ -105,13 +123,8 @@ impl<T: Real> CirculantPlan<T> {
         let batch = kept.spectrum.batch;
         let (count, weights) = self.check_readout(batch, &filters, readout, grad_z.len())?;
         let ReadoutGradients { weight, bias } = readout_gradients;
-        if let Some(weight) = &weight {
-            let what = "the gradient of the read-out";
-            expect_len(what, weight.len(), readout.weight.len())?;
-        }
+        readout.check_gradients(weight.as_deref(), bias.as_deref())?;
         if let Some(bias) = bias {
-            let what = "the gradient of the read-out's bias";
-            expect_len(what, bias.len(), readout.bias.len())?;
             let rows = grad_z.chunks_exact(batch * weights.classes);
             for (grad, out) in rows.zip(bias.chunks_exact_mut(weights.classes)) {
                 column_sums(grad, out)?;
@@ -153,15 +166,7 @@ impl<T: Real> CirculantPlan<T> {
             gradients.x,
             gradients.coordinates.is_some(),
         );
-        if let Some(grad) = gradients.coordinates {
-            grad.copy_from_slice(&sums.coordinates);
-        }
-        if let Some(grad) = gradients.bias {
-            grad.copy_from_slice(&sums.bias[..grad.len()]);
-        }
-        if let Some(weight) = weight {
-            weight.copy_from_slice(&sums.weight);
-        }
+        hand_over(&sums, gradients.coordinates, gradients.bias, weight);
         Ok(())
     }
 
@@ -207,7 +212,7 @@ impl<T: Real> CirculantPlan<T> {
     }
 
     /// The lanes, if both steps can run in one pass.
-    fn joined(&self, batch: usize, filters: &Filters<'_, T>) -> Option<&LanePlan<T>> {
+    pub(super) fn joined(&self, batch: usize, filters: &Filters<'_, T>) -> Option<&LanePlan<T>> {
         let count = filters.coordinates.len() / self.coordinates;
         let positions = matches!(self.bias(filters, count, 0), Bias::Positions(_));
         match self.way(batch) {
@@ -216,7 +221,7 @@ impl<T: Real> CirculantPlan<T> {
         }
     }
 
-    fn check_readout<'a>(
+    pub(super) fn check_readout<'a>(
         &self,
         batch: usize,
         filters: &Filters<'_, T>,
@@ -287,5 +292,23 @@ impl<T: Real> CirculantPlan<T> {
             linear_into(y, weight, bias, Activation::Identity, z)?;
         }
         Ok(())
+    }
+}
+
+/// Sums over the batch to those gradients that are wanted.
+pub(super) fn hand_over<T: Real>(
+    sums: &Sums<T>,
+    coordinates: Option<&mut [T]>,
+    bias: Option<&mut [T]>,
+    weight: Option<&mut [T]>,
+) {
+    if let Some(grad) = coordinates {
+        grad.copy_from_slice(&sums.coordinates);
+    }
+    if let Some(grad) = bias {
+        grad.copy_from_slice(&sums.bias[..grad.len()]);
+    }
+    if let Some(grad) = weight {
+        grad.copy_from_slice(&sums.weight);
     }
 }

@@ -2,9 +2,13 @@
 //! and for every instruction set against the two steps apart.
 
 use super::{Case, exact_noise, round, tolerance, wide};
+use crate::cross_entropy::cross_entropy;
 use crate::linear::{LinearGradients, LinearOutput, linear_backward, linear_into};
 use crate::oracle::{convolve, naive_filter, noise, relative_error, spectrum};
-use crate::plan::{Activation, CirculantPlan, Filters, Gradients, Readout, ReadoutGradients};
+use crate::philox::{NoiseKey, uniform_u64};
+use crate::plan::{
+    Activation, CirculantPlan, Examples, Filters, Gradients, Readout, ReadoutGradients,
+};
 use crate::real::Real;
 use crate::simd::Isa;
 use crate::{HalfPlane, HalfSpectrum};
@@ -126,6 +130,37 @@ impl<T: Real> Numbers<T> {
         (z, out)
     }
 
+    fn labels(&self, count: usize) -> Vec<i64> {
+        let classes = self.constant.len() as u64;
+        let key = NoiseKey { seed: 7, stream: 8 };
+        let label = |row| (uniform_u64(key, row) % classes) as i64;
+        (0..count as u64).map(label).collect()
+    }
+
+    /// The cross-entropy and its gradients; `rows` picks inputs.
+    fn loss(&self, plan: &CirculantPlan<T>, rows: Option<&[usize]>) -> (f64, Derivatives<T>) {
+        let count = rows.map_or(self.x.len() / plan.input_len(), <[usize]>::len);
+        let mut out = self.nothing();
+        out.x.resize(count * plan.input_len(), T::nan());
+        let examples = Examples {
+            inputs: &self.x,
+            rows,
+            labels: &self.labels(count),
+        };
+        let gradients = Gradients {
+            x: Some(&mut out.x),
+            coordinates: Some(&mut out.coordinates),
+            bias: Some(&mut out.bias),
+        };
+        let of_readout = ReadoutGradients {
+            weight: Some(&mut out.weight),
+            bias: Some(&mut out.constant),
+        };
+        let (filters, readout) = (self.filters(), self.readout());
+        let loss = plan.readout_cross_entropy(examples, filters, readout, gradients, of_readout);
+        (loss.expect("sizes fit"), out)
+    }
+
     /// The same by the operator and a dense layer, one filter after the other.
     fn apart(&self, plan: &CirculantPlan<T>, sizes: &Sizes) -> (Vec<T>, Derivatives<T>) {
         let (batch, classes) = (sizes.batch, sizes.classes);
@@ -182,17 +217,53 @@ fn close<T: Real>(what: &str, got: &[T], expected: &[T]) {
     assert!(error <= factor * tolerance::<T>(), "{what}: {error:e}");
 }
 
-fn check_against_apart<T: Real>(plan: &CirculantPlan<T>, channels_out: usize, sizes: &Sizes) {
-    let numbers = Numbers::new(plan, channels_out, sizes);
-    let (z, got) = numbers.joined(plan);
-    let (expected_z, expected) = numbers.apart(plan, sizes);
-    close("z", &z, &expected_z);
-    assert!(numbers.forward(plan) == z, "keeping changes nothing");
+fn all_close<T: Real>(got: &Derivatives<T>, expected: &Derivatives<T>) {
     close("x", &got.x, &expected.x);
     close("coordinates", &got.coordinates, &expected.coordinates);
     close("bias", &got.bias, &expected.bias);
     close("weight", &got.weight, &expected.weight);
     close("constant", &got.constant, &expected.constant);
+}
+
+/// The cross-entropy in one pass, of picked inputs, against a copy of these inputs, the steps apart and the logits'
+/// gradient between them.
+fn check_loss<T: Real>(plan: &CirculantPlan<T>, channels_out: usize, sizes: &Sizes) {
+    let mut numbers = Numbers::new(plan, channels_out, sizes);
+    // More than there are, some of them twice.
+    let rows: Vec<usize> = (0..sizes.batch + 3).map(|i| i * 5 % sizes.batch).collect();
+    let (loss, got) = numbers.loss(plan, Some(&rows));
+    let inputs = numbers.x.chunks_exact(plan.input_len());
+    let inputs: Vec<&[T]> = inputs.collect();
+    numbers.x = rows.iter().flat_map(|&row| inputs[row]).copied().collect();
+    let picked = numbers.loss(plan, None);
+    assert!(loss == picked.0 && got.weight == picked.1.weight, "rows");
+    assert!(
+        got.coordinates == picked.1.coordinates && got.x == picked.1.x,
+        "rows"
+    );
+    let sizes = Sizes {
+        batch: rows.len(),
+        ..*sizes
+    };
+    numbers.grad = vec![T::nan(); sizes.batch * sizes.classes];
+    let (z, _) = numbers.apart(plan, &sizes);
+    let labels = numbers.labels(sizes.batch);
+    let grad = Some(&mut numbers.grad[..]);
+    let expected_loss = cross_entropy(&z, sizes.classes, &labels, grad).expect("sizes fit");
+    assert!((loss - expected_loss).abs() <= tolerance::<T>() * (1.0 + expected_loss));
+    all_close(&got, &numbers.apart(plan, &sizes).1);
+}
+
+fn check_against_apart<T: Real>(plan: &CirculantPlan<T>, channels_out: usize, sizes: &Sizes) {
+    if sizes.filters == 1 {
+        check_loss(plan, channels_out, sizes);
+    }
+    let numbers = Numbers::new(plan, channels_out, sizes);
+    let (z, got) = numbers.joined(plan);
+    let (expected_z, expected) = numbers.apart(plan, sizes);
+    close("z", &z, &expected_z);
+    assert!(numbers.forward(plan) == z, "keeping changes nothing");
+    all_close(&got, &expected);
 }
 
 /// Batches that fill blocks and that do not, classes around whole vectors.
@@ -209,13 +280,15 @@ fn sizes() -> Vec<Sizes> {
             });
         }
     }
-    all.push(Sizes {
-        batch: 19,
-        filters: 2,
-        classes: 4,
-        positions: true,
-        activation: Activation::Tanh,
-    });
+    for filters in [1, 2] {
+        all.push(Sizes {
+            batch: 19,
+            filters,
+            classes: 4,
+            positions: true,
+            activation: Activation::Tanh,
+        });
+    }
     all
 }
 
@@ -281,49 +354,61 @@ fn equals_the_definition() {
     }
 }
 
+const STEP: f64 = 1e-5;
+
+/// Compares every gradient with the change of `loss`.
+fn check_differences(
+    numbers: &mut Numbers<f64>,
+    exact: &Derivatives<f64>,
+    loss: impl Fn(&Numbers<f64>) -> f64,
+) {
+    macro_rules! check {
+        ($field:ident) => {
+            for i in 0..numbers.$field.len() {
+                let before = numbers.$field[i];
+                numbers.$field[i] = before + STEP;
+                let above = loss(numbers);
+                numbers.$field[i] = before - STEP;
+                let below = loss(numbers);
+                numbers.$field[i] = before;
+                let difference = (above - below) / (2.0 * STEP);
+                let error = (difference - exact.$field[i]).abs();
+                let scale = difference.abs().max(1.0);
+                assert!(
+                    error <= DIFFERENCES * scale,
+                    "{} {i}: {error:e}",
+                    stringify!($field)
+                );
+            }
+        };
+    }
+    check!(x);
+    check!(coordinates);
+    check!(bias);
+    check!(weight);
+    check!(constant);
+}
+
 #[test]
 fn gradients_equal_central_differences() {
-    const STEP: f64 = 1e-5;
     for d in [1, 4, 7, 9] {
         let plan = CirculantPlan::<f64>::new_1d(&HalfSpectrum::new(d).expect("valid"));
-        let sizes = Sizes {
+        let sizes = |filters| Sizes {
             batch: 5,
-            filters: 2,
+            filters,
             classes: 3,
             positions: false,
             activation: Activation::Tanh,
         };
-        let mut numbers = Numbers::new(&plan, 1, &sizes);
+        let mut numbers = Numbers::new(&plan, 1, &sizes(2));
         let (_, exact) = numbers.joined(&plan);
-        let loss = |numbers: &Numbers<f64>| -> f64 {
+        check_differences(&mut numbers, &exact, |numbers| {
             let z = numbers.forward(&plan);
             z.iter().zip(&numbers.grad).map(|(z, g)| z * g).sum()
-        };
-        macro_rules! check {
-            ($field:ident) => {
-                for i in 0..numbers.$field.len() {
-                    let before = numbers.$field[i];
-                    numbers.$field[i] = before + STEP;
-                    let above = loss(&numbers);
-                    numbers.$field[i] = before - STEP;
-                    let below = loss(&numbers);
-                    numbers.$field[i] = before;
-                    let difference = (above - below) / (2.0 * STEP);
-                    let error = (difference - exact.$field[i]).abs();
-                    let scale = difference.abs().max(1.0);
-                    assert!(
-                        error <= DIFFERENCES * scale,
-                        "{} {i}: {error:e}",
-                        stringify!($field)
-                    );
-                }
-            };
-        }
-        check!(x);
-        check!(coordinates);
-        check!(bias);
-        check!(weight);
-        check!(constant);
+        });
+        let mut numbers = Numbers::new(&plan, 1, &sizes(1));
+        let (_, exact) = numbers.loss(&plan, None);
+        check_differences(&mut numbers, &exact, |numbers| numbers.loss(&plan, None).0);
     }
 }
 
@@ -348,4 +433,36 @@ fn wrong_sizes_are_named() {
     assert!(run(11, 3, 6).is_err());
     assert!(run(12, 0, 6).is_err());
     assert!(run(12, 3, 5).is_err());
+}
+
+#[test]
+fn wrong_examples_are_named() {
+    let plan = CirculantPlan::<f64>::new_1d(&HalfSpectrum::new(4).expect("valid"));
+    let run = |filters: usize, rows: Option<&[usize]>, labels: &[i64]| {
+        let coordinates = noise(1, 4 * filters);
+        let filters = Filters {
+            coordinates: &coordinates,
+            bias: None,
+            activation: Activation::Identity,
+        };
+        let readout = Readout {
+            weight: &[0.0; 12],
+            bias: &[0.0; 3],
+        };
+        let examples = Examples {
+            inputs: &[0.0; 8],
+            rows,
+            labels,
+        };
+        let nothing = (Gradients::default(), ReadoutGradients::default());
+        let loss = plan.readout_cross_entropy(examples, filters, readout, nothing.0, nothing.1);
+        loss.map_err(|error| error.to_string())
+    };
+    assert!(run(1, None, &[0, 2]).is_ok());
+    let error = |result: Result<f64, String>| result.expect_err("wrong");
+    assert!(error(run(1, None, &[0, 3])).contains("label 3 of row 1"));
+    assert!(error(run(1, None, &[0])).contains("expected 2 values, got 1"));
+    assert!(error(run(1, Some(&[0, 2]), &[0, 0])).contains("row 2: expected a row in 0..2"));
+    assert!(error(run(1, Some(&[]), &[])).contains("the batch"));
+    assert!(error(run(2, None, &[0, 0])).contains("one filter"));
 }

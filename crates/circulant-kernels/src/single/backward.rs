@@ -2,7 +2,7 @@
 
 use std::ptr::null_mut;
 
-use super::{OutputGradient, Outputs, Single, Sums};
+use super::{OutputGradient, Outputs, ReadoutWeights, Single, Sums};
 use crate::bins::Bin;
 use crate::blocks::{Batch, Shared};
 use crate::lane_fft::{
@@ -28,158 +28,100 @@ impl<T: Real> Single<'_, T> {
         let filters = multipliers.len() / (2 * self.bins.len());
         let kept = Shared::reader(kept);
         let grad_x = grad_x.map(Shared::writer);
-        let entries = 2 * batch.lanes * batch.slots;
+        let (classes, want_weight) = match outputs {
+            Outputs::Rows(_) => (0, false),
+            Outputs::Readout {
+                weights,
+                want_weight,
+                ..
+            } => (weights.classes, want_weight),
+        };
         let parts = batch.map_tasks(|blocks| {
-            let mut gradient = Scratch::<T>::take(entries);
-            // The product with one filter replaces the gradient in place.
-            let apart = filters > 1;
-            let mut sum = Scratch::<T>::take(if apart { entries } else { 0 });
-            let wanted = if want_coordinates { entries } else { 0 };
-            let mut sums = Scratch::<T>::take(wanted * filters);
-            let mut bias = vec![T::zero(); filters];
-            let mut readout = ReadoutSums::new(outputs, batch, filters);
+            let readout = ReadoutSums::new(batch, filters, classes, want_weight);
+            let mut task = GradientTask::new(self, batch, filters, want_coordinates, readout);
             for (index, block) in blocks.enumerate() {
                 for filter in 0..filters {
-                    let mut row_sums = [T::zero(); 2 * MAX_LANES];
-                    let product = if apart {
-                        sum.as_mut_ptr()
-                    } else {
-                        gradient.as_mut_ptr()
-                    };
-                    let adjoint = Adjoint {
+                    let job = GradientBlock {
+                        block,
+                        filter,
+                        first: index == 0,
                         x: kept.at(block * batch.block_stride()),
-                        gradient: gradient.as_ptr(),
                         h: multipliers[filter * 2 * batch.slots..].as_ptr(),
-                        sums: want_coordinates
-                            .then(|| (sums[filter * entries..].as_mut_ptr(), index > 0)),
-                        out: grad_x.map(|_| (product, filter > 0)),
-                        row_sums: &mut row_sums,
+                        grad_x,
                     };
-                    let grad_x = grad_x.filter(|_| filter + 1 == filters);
-                    let rows = grad_x.map(|grad_x| batch.pointers(grad_x, block, null_mut()));
-                    let inverse = rows.as_ref().map(|rows| InverseBlock {
-                        plan: self.plan,
-                        product: None,
-                        block: product,
-                        sink: Sink::Rows(rows),
-                        bias: LaneBias::None,
-                        tanh: false,
-                    });
-                    self.backward_block(
-                        batch,
-                        outputs,
-                        (block, filter),
-                        &mut readout,
-                        (gradient.as_mut_ptr(), adjoint, inverse),
-                    );
-                    bias[filter] = row_sums[..2 * batch.lanes]
-                        .iter()
-                        .fold(bias[filter], |sum, &g| sum + g);
+                    self.backward_block(&mut task, &job, outputs);
                 }
             }
-            let sums: Vec<T> = sums.chunks_exact(batch.lanes).map(over_lanes).collect();
-            (sums, bias, readout.weight)
+            task.finish()
         });
-        self.collect(parts, outputs, filters, want_coordinates)
+        self.collect(parts, classes, want_coordinates)
     }
 
-    /// One block of the gradient of one filter's output: transform, sums, and the way back.
     fn backward_block(
         &self,
-        batch: &Batch,
+        task: &mut GradientTask<'_, T>,
+        job: &GradientBlock<T>,
         outputs: Outputs<'_, T>,
-        (block, filter): (usize, usize),
-        readout: &mut ReadoutSums<T>,
-        (spectrum, adjoint, inverse): (*mut T, Adjoint<T>, Option<InverseBlock<'_, T>>),
     ) {
-        let run = |source| {
-            let forward = ForwardBlock {
-                plan: self.plan,
-                source,
-                block: spectrum,
-            };
-            let pass = BlockPass {
-                forward: Some(forward),
-                adjoint: Some(adjoint),
-                inverse,
-            };
-            T::block_pass(self.isa, pass);
-        };
+        let batch = task.batch;
         match outputs {
             Outputs::Rows(outputs) => {
-                let OutputGradient { grad, tanh } = outputs[filter];
-                let zeros = self.plan.zeros();
-                let rows = batch.pointers(Shared::reader(grad), block, zeros);
-                let tanh = tanh.map(|y| batch.pointers(Shared::reader(y), block, zeros));
-                run(Source::Rows {
+                let OutputGradient { grad, tanh } = outputs[job.filter];
+                let pointers = |rows| {
+                    let zeros = self.plan.zeros();
+                    batch.pointers(Shared::reader(rows), job.block, zeros)
+                };
+                let (rows, tanh) = (pointers(grad), tanh.map(pointers));
+                let source = Source::Rows {
                     rows: &rows,
                     tanh: tanh.as_ref(),
-                });
+                };
+                task.add(job, source);
             }
             Outputs::Readout {
                 weights,
                 grad,
                 hidden,
                 tanh,
-                want_weight,
+                ..
             } => {
-                let classes = weights.classes;
                 let one = batch.len * 2 * batch.lanes;
-                let hidden = &hidden[(filter * batch.blocks() + block) * one..][..one];
-                let grad = &grad[filter * batch.batch * classes..][..batch.batch * classes];
-                readout.take(batch, block, classes, grad);
-                if want_weight {
-                    let padded = batch.len * readout.stride;
-                    let gradient = WeightGradient {
-                        len: batch.len,
-                        hidden: hidden.as_ptr(),
-                        gradient: readout.by_rows.as_ptr(),
-                        stride: readout.stride,
-                        sums: readout.weight[filter * padded..][..padded].as_mut_ptr(),
-                    };
-                    T::weight_gradient(self.isa, gradient);
-                }
-                run(Source::Readout(&LaneReadoutGradient {
-                    weight: weights.weight[filter * batch.len * classes..].as_ptr(),
-                    classes,
-                    gradient: readout.by_classes.as_ptr(),
-                    hidden: hidden.as_ptr(),
-                    tanh,
-                }));
+                let kept = (job.filter * batch.blocks() + job.block) * one;
+                let images = batch.images_of(job.block);
+                let rows = job.filter * batch.batch + images.start;
+                let grad = &grad[rows * weights.classes..][..images.len() * weights.classes];
+                task.add_readout(job, weights, grad, &hidden[kept..][..one], tanh);
             }
         }
     }
 
     /// Adds the chunks in order and folds positions into coordinates: the adjoint of T with the
     /// multiplicities of SPEC section 9 (a complex bin meets its conjugate partner's sum too).
-    fn collect(
+    pub(super) fn collect(
         &self,
-        parts: Vec<(Vec<T>, Vec<T>, Scratch<T>)>,
-        outputs: Outputs<'_, T>,
-        filters: usize,
+        parts: impl IntoIterator<Item = TaskSums<T>>,
+        classes: usize,
         want_coordinates: bool,
     ) -> Sums<T> {
         let mut parts = parts.into_iter();
-        let (mut sums, mut bias, mut padded) =
-            parts.next().expect("a batch has at least one block");
-        let add = |sums: &mut [T], more: &[T]| {
-            sums.iter_mut()
-                .zip(more)
-                .for_each(|(sum, &x)| *sum = *sum + x);
-        };
-        for (more, more_bias, more_padded) in parts {
-            add(&mut sums, &more);
-            add(&mut bias, &more_bias);
-            add(&mut padded, &more_padded);
+        let mut total = parts.next().expect("a batch has at least one block");
+        for part in parts {
+            add(&mut total.positions, &part.positions);
+            add(&mut total.bias, &part.bias);
+            add(&mut total.weight, &part.weight);
         }
-        let weight = match outputs {
-            Outputs::Readout { weights, .. } => {
-                let classes = weights.classes;
-                let stride = classes.next_multiple_of(self.isa.lanes::<T>());
-                let rows = padded.chunks_exact(stride);
-                rows.flat_map(|row| &row[..classes]).copied().collect()
-            }
-            Outputs::Rows(_) => Vec::new(),
+        let TaskSums {
+            positions: sums,
+            bias,
+            weight,
+        } = total;
+        let filters = bias.len();
+        let weight = if classes > 0 {
+            let stride = classes.next_multiple_of(self.isa.lanes::<T>());
+            let rows = weight.chunks_exact(stride);
+            rows.flat_map(|row| &row[..classes]).copied().collect()
+        } else {
+            Vec::new()
         };
         let mut coordinates = Vec::new();
         if want_coordinates {
@@ -224,8 +166,162 @@ fn over_lanes<T: Real>(lanes: &[T]) -> T {
     (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
+pub(super) fn add<T: Real>(sums: &mut [T], more: &[T]) {
+    for (sum, &x) in sums.iter_mut().zip(more) {
+        *sum = *sum + x;
+    }
+}
+
+/// One block of the gradient of one filter's output.
+pub(super) struct GradientBlock<T> {
+    pub(super) block: usize,
+    pub(super) filter: usize,
+    /// Whether it is the first block of its task.
+    pub(super) first: bool,
+    /// The spectrum of the input.
+    pub(super) x: *const T,
+    /// The multipliers of the filter.
+    pub(super) h: *const T,
+    pub(super) grad_x: Option<Shared<T>>,
+}
+
+/// The gradients of some blocks, as they come.
+pub(super) struct GradientTask<'a, T: Real> {
+    single: &'a Single<'a, T>,
+    batch: &'a Batch,
+    /// The spectrum of the gradient of one output.
+    pub(super) gradient: Scratch<T>,
+    /// Of the input's gradient, when there are several filters: with one, it replaces the output's in place.
+    product: Scratch<T>,
+    /// Per filter and position, in lanes.
+    positions: Scratch<T>,
+    want_coordinates: bool,
+    bias: Vec<T>,
+    readout: ReadoutSums<T>,
+}
+
+/// What a task has summed up.
+pub(super) struct TaskSums<T: Real> {
+    /// Per filter and position.
+    positions: Vec<T>,
+    /// Per filter.
+    bias: Vec<T>,
+    /// Of a read-out, `[filters, len, classes]` with classes rounded up to whole vectors.
+    weight: Scratch<T>,
+}
+
+impl<'a, T: Real> GradientTask<'a, T> {
+    pub(super) fn new(
+        single: &'a Single<'a, T>,
+        batch: &'a Batch,
+        filters: usize,
+        want_coordinates: bool,
+        readout: ReadoutSums<T>,
+    ) -> Self {
+        let entries = 2 * batch.lanes * batch.slots;
+        let when = |wanted: bool, numbers: usize| if wanted { numbers } else { 0 };
+        Self {
+            single,
+            batch,
+            gradient: Scratch::take(entries),
+            product: Scratch::take(when(filters > 1, entries)),
+            positions: Scratch::take(when(want_coordinates, entries * filters)),
+            want_coordinates,
+            bias: vec![T::zero(); filters],
+            readout,
+        }
+    }
+
+    /// Transform, sums, and the way back.
+    pub(super) fn add(&mut self, job: &GradientBlock<T>, source: Source<'_, T>) {
+        let (plan, filters) = (self.single.plan, self.bias.len());
+        let spectrum = self.gradient.as_mut_ptr();
+        let product = if filters > 1 {
+            self.product.as_mut_ptr()
+        } else {
+            spectrum
+        };
+        let mut row_sums = [T::zero(); 2 * MAX_LANES];
+        let positions = job.filter * 2 * self.batch.lanes * self.batch.slots;
+        let adjoint = Adjoint {
+            x: job.x,
+            gradient: spectrum,
+            h: job.h,
+            sums: self
+                .want_coordinates
+                .then(|| (self.positions[positions..].as_mut_ptr(), !job.first)),
+            out: job.grad_x.map(|_| (product, job.filter > 0)),
+            row_sums: &mut row_sums,
+        };
+        let last = job.grad_x.filter(|_| job.filter + 1 == filters);
+        let rows = last.map(|grad_x| self.batch.pointers(grad_x, job.block, null_mut()));
+        let inverse = rows.as_ref().map(|rows| InverseBlock {
+            plan,
+            product: None,
+            block: product,
+            sink: Sink::Rows(rows),
+            bias: LaneBias::None,
+            tanh: false,
+        });
+        let forward = ForwardBlock {
+            plan,
+            source,
+            block: spectrum,
+        };
+        let pass = BlockPass {
+            forward: Some(forward),
+            adjoint: Some(adjoint),
+            inverse,
+        };
+        T::block_pass(self.single.isa, pass);
+        let sums = row_sums[..2 * self.batch.lanes].iter();
+        self.bias[job.filter] = sums.fold(self.bias[job.filter], |sum, &g| sum + g);
+    }
+
+    /// [`Self::add`] behind a read-out: `grad` are the gradients of the block's logits, `hidden` its activated rows.
+    pub(super) fn add_readout(
+        &mut self,
+        job: &GradientBlock<T>,
+        weights: ReadoutWeights<'_, T>,
+        grad: &[T],
+        hidden: &[T],
+        tanh: bool,
+    ) {
+        let (batch, classes, readout) = (self.batch, weights.classes, &mut self.readout);
+        readout.take(batch, classes, grad);
+        if !readout.weight.is_empty() {
+            let padded = batch.len * readout.stride;
+            let gradient = WeightGradient {
+                len: batch.len,
+                hidden: hidden.as_ptr(),
+                gradient: readout.by_rows.as_ptr(),
+                stride: readout.stride,
+                sums: readout.weight[job.filter * padded..][..padded].as_mut_ptr(),
+            };
+            T::weight_gradient(self.single.isa, gradient);
+        }
+        let gradient = LaneReadoutGradient {
+            weight: weights.weight[job.filter * batch.len * classes..].as_ptr(),
+            classes,
+            gradient: readout.by_classes.as_ptr(),
+            hidden: hidden.as_ptr(),
+            tanh,
+        };
+        self.add(job, Source::Readout(&gradient));
+    }
+
+    pub(super) fn finish(self) -> TaskSums<T> {
+        let lanes = self.positions.chunks_exact(self.batch.lanes);
+        TaskSums {
+            positions: lanes.map(over_lanes).collect(),
+            bias: self.bias,
+            weight: self.readout.weight,
+        }
+    }
+}
+
 /// What a task holds for the gradients of a read-out; empty without one.
-struct ReadoutSums<T: Real> {
+pub(super) struct ReadoutSums<T: Real> {
     /// Classes rounded up to whole vectors.
     stride: usize,
     /// The gradient of one block's logits, `[classes]` entries.
@@ -237,15 +333,7 @@ struct ReadoutSums<T: Real> {
 }
 
 impl<T: Real> ReadoutSums<T> {
-    fn new(outputs: Outputs<'_, T>, batch: &Batch, filters: usize) -> Self {
-        let (classes, want_weight) = match outputs {
-            Outputs::Rows(_) => (0, false),
-            Outputs::Readout {
-                weights,
-                want_weight,
-                ..
-            } => (weights.classes, want_weight),
-        };
+    pub(super) fn new(batch: &Batch, filters: usize, classes: usize, want_weight: bool) -> Self {
         let stride = classes.next_multiple_of(batch.lanes);
         let sums = if want_weight {
             filters * batch.len * stride
@@ -260,15 +348,15 @@ impl<T: Real> ReadoutSums<T> {
         }
     }
 
-    /// Reads the gradient of the block's logits; missing images have none.
-    fn take(&mut self, batch: &Batch, block: usize, classes: usize, grad: &[T]) {
+    /// Reads the gradients of a block's logits, `[images, classes]`; missing images have none.
+    fn take(&mut self, batch: &Batch, classes: usize, grad: &[T]) {
         let entry = 2 * batch.lanes;
-        if batch.images(block).count() < entry {
+        if grad.len() < entry * classes {
             self.by_classes.fill(T::zero());
             self.by_rows.fill(T::zero());
         }
-        for (place, image) in batch.images(block) {
-            let row = &grad[image * classes..][..classes];
+        for (image, row) in grad.chunks_exact(classes).enumerate() {
+            let place = batch.place(image);
             self.by_rows[place * self.stride..][..classes].copy_from_slice(row);
             for (class, &g) in row.iter().enumerate() {
                 self.by_classes[class * entry + place] = g;

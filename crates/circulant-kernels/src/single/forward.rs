@@ -67,15 +67,12 @@ impl<T: Real> Single<'_, T> {
                     }),
                 };
                 run(Sink::Readout(&readout_of_filter), bias.lane_bias());
+                let images = batch.images_of(block);
+                let to = z.at((filter * batch.batch + images.start) * classes);
+                // SAFETY: `z` holds a row per filter and image, and this block alone has these images.
+                let z = unsafe { std::slice::from_raw_parts_mut(to, images.len() * classes) };
                 let constant = &readout.bias[filter * classes..][..classes];
-                for (place, image) in batch.images(block) {
-                    let to = z.at((filter * batch.batch + image) * classes);
-                    for (class, constant) in constant.iter().enumerate() {
-                        // SAFETY: `z` holds a row per filter and image, and this block alone has
-                        // this image.
-                        unsafe { *to.add(class) = sums[class * entry + place] + *constant };
-                    }
-                }
+                logits_of_lanes(batch, sums, constant, z);
             },
         );
     }
@@ -142,5 +139,16 @@ impl<T: Real> Single<'_, T> {
                 }
             }
         });
+    }
+}
+
+/// Sums in lanes, `[classes]` entries, to rows of logits, `[images, classes]`.
+pub(super) fn logits_of_lanes<T: Real>(batch: &Batch, sums: &[T], constant: &[T], z: &mut [T]) {
+    let entry = 2 * batch.lanes;
+    for (image, row) in z.chunks_exact_mut(constant.len()).enumerate() {
+        let sums = sums[batch.place(image)..].iter().step_by(entry);
+        for ((logit, &sum), &constant) in row.iter_mut().zip(sums).zip(constant) {
+            *logit = sum + constant;
+        }
     }
 }

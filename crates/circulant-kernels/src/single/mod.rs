@@ -5,14 +5,18 @@
 //! output `IFFT(h Z)`, input gradient `IFFT(conj(h) W)`, and the gradient of the bins comes from
 //! `A_f = sum over pairs of conj(Z_f) W_f` at all frequencies `f` of the full plane.
 //!
-//! A linear read-out behind the operator runs in the same pass, on rows that are still in lanes.
+//! A linear read-out behind the operator runs in the same pass, on rows that are still in lanes; with the cross-entropy
+//! behind it, all gradients too.
 //!
 //! `unsafe`: see `blocks.rs` and `lane_fft/`, whose pointers meet here.
 
 mod backward;
 mod forward;
+mod loss;
 
 use rayon::prelude::*;
+
+pub(crate) use self::loss::{FilterReadout, Wanted};
 
 use crate::bins::Bin;
 use crate::blocks::{Batch, Shared};

@@ -10,7 +10,7 @@ use rand::seq::SliceRandom;
 
 use super::BayesError;
 use super::noise::{Noise, Purpose};
-use crate::functions::select_rows;
+use crate::functions::Examples;
 use crate::ops::fused::Labels;
 
 /// Inputs `[N, ...]` with a class each, checked once.
@@ -20,15 +20,6 @@ pub struct LabelledData<const D: usize> {
     labels: Arc<[usize]>,
     classes: usize,
     fingerprint: u64,
-}
-
-/// A part of the data.
-#[derive(Debug, Clone)]
-pub struct Batch<const D: usize> {
-    /// `[B, ...]`.
-    pub inputs: Tensor<D>,
-    /// `B` classes.
-    pub labels: Labels,
 }
 
 impl<const D: usize> LabelledData<D> {
@@ -115,12 +106,27 @@ impl<const D: usize> LabelledData<D> {
         self.fingerprint
     }
 
-    /// The examples at `indices`, on a device without autodiff.
-    pub fn batch(&self, indices: &[usize]) -> Batch<D> {
-        let labels: Vec<usize> = indices.iter().map(|&index| self.labels[index]).collect();
-        Batch {
-            inputs: select_rows(self.inputs.clone(), indices),
-            labels: Labels(labels.into()),
+    /// The examples at `indices`, left where they lie, on a device without autodiff.
+    ///
+    /// # Panics
+    ///
+    /// Panics if one does not exist.
+    pub fn select(&self, indices: &[usize]) -> Examples<D> {
+        let labels = indices.iter().map(|&index| self.labels[index]);
+        Examples {
+            inputs: self.inputs.clone(),
+            labels: Labels(labels.collect()),
+            rows: Some(Labels(Arc::from(indices))),
+        }
+    }
+
+    /// [`Self::select`] with the inputs copied out of the data.
+    pub fn batch(&self, indices: &[usize]) -> Examples<D> {
+        let selected = self.select(indices);
+        Examples {
+            inputs: selected.batch(),
+            rows: None,
+            ..selected
         }
     }
 }

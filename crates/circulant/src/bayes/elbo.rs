@@ -36,14 +36,6 @@ pub struct Elbo {
     kl_weight: KlWeight,
 }
 
-/// The networks that one step draws, and the KL that belongs to them.
-#[derive(Debug)]
-pub(super) struct Draws<M> {
-    models: Vec<M>,
-    /// Weighted, per example.
-    kl: Tensor<1>,
-}
-
 /// An estimate of the objective.
 #[derive(Debug)]
 pub struct ElboEstimate {
@@ -113,41 +105,35 @@ impl Elbo {
         step: u64,
         log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> ElboEstimate {
-        let draws = self.draw(network, seed, step);
-        self.estimate_from(&draws, batch, |model| log_likelihood(model).neg())
-    }
-
-    /// The first half of [`Self::estimate`], which needs no data.
-    pub(super) fn draw<M: Network>(&self, network: &Bayesian<M>, seed: u64, step: u64) -> Draws<M> {
-        let weight = self.kl_weight.at(step) / (self.samples * self.examples) as f64;
-        let draw = |sample| {
-            let noise = Noise::new(seed, Purpose::Training, step, sample);
-            network.sample_with_kl(noise, weight)
-        };
-        let (models, terms): (Vec<_>, Vec<_>) = (0..self.samples).map(draw).unzip();
-        let kl = terms.into_iter().reduce(|total, term| total + term);
-        Draws {
-            models,
-            kl: kl.expect("at least one sample"),
-        }
-    }
-
-    /// The second half of [`Self::estimate`], from the negative log likelihood.
-    pub(super) fn estimate_from<M: Network>(
-        &self,
-        draws: &Draws<M>,
-        batch: usize,
-        negative_log_likelihood: impl Fn(&M) -> Tensor<1>,
-    ) -> ElboEstimate {
-        // (N/B)/N per example.
-        let weight = 1.0 / (self.samples * batch) as f64;
-        let terms = draws.models.iter().map(negative_log_likelihood);
-        let sum = terms.reduce(|total, term| total + term);
-        let data = sum.expect("at least one sample").mul_scalar(weight);
+        let noises = self.noises(seed, step).into_iter();
+        let weight = self.kl_weight(step) / self.samples as f64;
+        let terms = noises.map(|noise| {
+            let (model, kl) = network.sample_with_kl(noise, weight);
+            (log_likelihood(&model).neg(), kl)
+        });
+        let sum = terms.reduce(|(data, kl), (more, more_kl)| (data + more, kl + more_kl));
+        let (data, kl) = sum.expect("at least one sample");
+        let data = data.mul_scalar(self.share(batch));
         ElboEstimate {
-            loss: data.clone() + draws.kl.clone(),
+            loss: data.clone() + kl.clone(),
             data,
-            kl: draws.kl.clone(),
+            kl,
         }
+    }
+
+    /// The noise of every sample of a step.
+    pub(super) fn noises(&self, seed: u64, step: u64) -> Vec<Noise> {
+        let noise = |sample| Noise::new(seed, Purpose::Training, step, sample);
+        (0..self.samples).map(noise).collect()
+    }
+
+    /// The weight of the KL, all samples together: per example.
+    pub(super) fn kl_weight(&self, step: u64) -> f64 {
+        self.kl_weight.at(step) / self.examples as f64
+    }
+
+    /// The weight of one sample's sum over a batch: `(N/B)/N`, per example.
+    pub(super) fn share(&self, batch: usize) -> f64 {
+        1.0 / (self.samples * batch) as f64
     }
 }

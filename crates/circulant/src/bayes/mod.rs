@@ -20,6 +20,7 @@ mod checkpoint;
 mod classifier;
 mod data;
 mod divergence;
+mod draws;
 mod elbo;
 mod error;
 mod gaussian;
@@ -35,7 +36,7 @@ mod svi;
 mod traversal;
 
 pub use self::classifier::{Classifier, Ensemble};
-pub use self::data::{Batch, BatchOrder, LabelledData};
+pub use self::data::{BatchOrder, LabelledData};
 pub(crate) use self::divergence::find_not_finite;
 pub use self::elbo::{Elbo, ElboEstimate, KlWeight};
 pub use self::error::BayesError;

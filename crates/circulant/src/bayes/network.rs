@@ -16,6 +16,7 @@ use super::posterior::{
 };
 use super::{BayesError, InitialDeviation, PosteriorKind, Prior, Site, SpectralPrior};
 use crate::nn::to_host;
+use crate::ops::fused::PlainGaussian;
 use crate::parameters::{FoundParameter, trained_parameters, with_stable_ids};
 
 /// What can be made Bayesian: every type with `#[derive(Module, Debug)]`.
@@ -204,6 +205,14 @@ impl Factor {
         Self { posterior, slope }
     }
 
+    /// The posterior off the tape, if all of it has a closed form.
+    pub(super) fn plain(&self) -> Option<PlainGaussian> {
+        match &self.slope {
+            None => self.posterior.plain(),
+            Some(_) => None,
+        }
+    }
+
     /// `weight * KL` of the parameter and of the slope.
     fn kl(&self, prior: &PriorTensor, weight: f64, noise: &mut Noise) -> Tensor<1> {
         let prior = match (prior, &self.slope) {
@@ -256,25 +265,26 @@ impl<M: Network> Bayesian<M> {
     /// A draw, and `weight` times the KL of the posterior from the prior, `[1]`. With a learned slope the KL is taken at
     /// a drawn slope.
     pub fn sample_with_kl(&self, mut noise: Noise, weight: f64) -> (M, Tensor<1>) {
-        let keys: Vec<_> = self.factors.iter().map(|_| noise.next_key()).collect();
-        // Handles: a Burn parameter cannot be shared between threads.
-        let (factors, same, sites) = (self.factors.clone(), self.factors.clone(), &self.sites);
-        let sample = || {
-            let posteriors = factors.into_iter().zip(keys);
-            posteriors
-                .map(|(factor, key)| factor.posterior.sample(key))
-                .collect()
-        };
-        let kl = || {
-            let sites = same.into_iter().zip(sites.iter());
-            sites
-                .map(|(factor, site)| factor.kl(&site.prior, weight, &mut noise))
-                .reduce(|total, kl| total + kl)
-        };
-        // Neither needs the other.
-        let (values, total) = rayon::join(sample, kl);
-        let total = total.unwrap_or_else(|| Tensor::zeros([1], &self.device()));
-        (self.with_values(values), total)
+        let sample = |factor: &Factor| factor.posterior.sample(noise.next_key());
+        let values = self.factors.iter().map(sample).collect();
+        let kl = (0..self.factors.len())
+            .map(|site| self.site_kl(site, weight, &mut noise))
+            .reduce(|total, kl| total + kl);
+        let kl = kl.unwrap_or_else(|| Tensor::zeros([1], &self.device()));
+        (self.with_values(values), kl)
+    }
+
+    /// `weight` times the KL of one parameter's posterior, `[1]`.
+    pub(super) fn site_kl(&self, site: usize, weight: f64, noise: &mut Noise) -> Tensor<1> {
+        self.factors[site].kl(&self.sites[site].prior, weight, noise)
+    }
+
+    /// The variances of the prior of one parameter, without a history.
+    pub(super) fn fixed_prior(&self, site: usize) -> Tensor<1> {
+        match &self.sites[site].prior {
+            PriorTensor::Fixed(variances) => variances.as_ref().clone().inner(),
+            PriorTensor::Learned(_) => unreachable!("a learned prior is never off the tape"),
+        }
     }
 
     /// The network at the posterior means.
@@ -289,6 +299,13 @@ impl<M: Network> Bayesian<M> {
 
     fn with_values(&self, values: Vec<Tensor<1>>) -> M {
         let mut replace = Replace::new(&self.sites, Some(values));
+        self.skeleton.clone().map(&mut replace)
+    }
+
+    /// The network of these numbers, which have no history; gradients reach them and no further.
+    pub(super) fn with_leaves(&self, values: Vec<Tensor<1>>) -> M {
+        let mut replace = Replace::new(&self.sites, Some(values));
+        replace.leaves = true;
         self.skeleton.clone().map(&mut replace)
     }
 
@@ -365,6 +382,8 @@ pub(super) struct Replace<'a> {
     visited: usize,
     sites: std::iter::Peekable<std::slice::Iter<'a, SiteDescription>>,
     values: Option<std::vec::IntoIter<Tensor<1>>>,
+    /// Whether the values begin a tape.
+    leaves: bool,
 }
 
 impl<'a> Replace<'a> {
@@ -373,6 +392,7 @@ impl<'a> Replace<'a> {
             visited: 0,
             sites: sites.iter().peekable(),
             values: values.map(Vec::into_iter),
+            leaves: false,
         }
     }
 }
@@ -392,6 +412,11 @@ impl ModuleMapper for Replace<'_> {
                     // The same tensor: a reshape would be recorded for the backward pass.
                     1 => Tensor::from_dispatch(value.into_dispatch()),
                     _ => value.reshape(site.shape.clone()),
+                };
+                let value = if self.leaves {
+                    Tensor::from_inner(value).require_grad()
+                } else {
+                    value
                 };
                 Param::initialized(param.id, value)
             }

@@ -5,16 +5,18 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use burn::config::Config;
-use burn::optim::{GradientsParams, ModuleOptimizer};
+use burn::optim::ModuleOptimizer;
 use burn::tensor::Tensor;
+use circulant_kernels::join_awake;
 
-use super::data::{Batch, BatchOrder, LabelledData};
+use super::data::{BatchOrder, LabelledData};
 use super::divergence::diverged;
-use super::elbo::{Draws, Elbo, KlWeight};
+use super::draws::Draws;
+use super::elbo::{Elbo, KlWeight};
 use super::network::Network;
 use super::projection::Projection;
 use super::{BayesError, Bayesian, Classifier};
-use crate::functions::cross_entropy;
+use crate::functions::Examples;
 use crate::optim::FusedAdam;
 
 /// The settings of a training run.
@@ -263,52 +265,44 @@ impl<M: Network> Svi<M> {
         batch: usize,
         log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> Result<StepReport, BayesError> {
-        let negative = |model: &M| log_likelihood(model).neg();
-        let (report, gradients) = self.gradients(&self.draw(), batch, negative)?;
-        self.update(&report, gradients)?;
-        Ok(report)
+        let draws = self.draw();
+        let data = draws.sum(|model| log_likelihood(model).neg());
+        self.descend(draws, data, batch)
     }
 
     /// What the next step draws.
     fn draw(&self) -> Draws<M> {
-        self.elbo.draw(self.network(), self.config.seed, self.step)
+        let noises = self.elbo.noises(self.config.seed, self.step);
+        Draws::new(self.network(), noises, self.elbo.kl_weight(self.step))
     }
 
-    fn gradients(
-        &self,
-        draws: &Draws<M>,
+    /// A step down the gradient; `data` is the negative log likelihood, summed over the batch and the draws.
+    fn descend(
+        &mut self,
+        draws: Draws<M>,
+        data: Tensor<1>,
         batch: usize,
-        negative_log_likelihood: impl Fn(&M) -> Tensor<1>,
-    ) -> Result<(StepReport, GradientsParams), BayesError> {
+    ) -> Result<StepReport, BayesError> {
         let (network, step) = (self.network(), self.step);
-        let estimate = self
-            .elbo
-            .estimate_from(draws, batch, negative_log_likelihood);
-        let number = |tensor: Tensor<1>| tensor.into_scalar::<f64>();
+        let share = self.elbo.share(batch);
+        let sum = data.clone().into_scalar::<f64>();
+        let (kl, gradients) = draws.gradients(network, &data.backward(), share);
         let report = StepReport {
             step,
-            loss: number(estimate.loss.clone()),
-            data: number(estimate.data),
-            kl: number(estimate.kl),
+            loss: share * sum + kl,
+            data: share * sum,
+            kl,
         };
-        let gradients = GradientsParams::from_grads(estimate.loss.backward(), network);
         if !report.loss.is_finite() {
             return Err(diverged(network, &gradients, step));
         }
-        Ok((report, gradients))
-    }
-
-    fn update(
-        &mut self,
-        report: &StepReport,
-        gradients: GradientsParams,
-    ) -> Result<(), BayesError> {
         let network = self.network.take().expect("put back below");
         let rate = self.config.rate(report.step);
         self.network = Some(self.optimizer.step(rate, network, gradients));
         self.step += 1;
         self.watch.see(report.step, report.loss);
-        self.project()
+        self.project()?;
+        Ok(report)
     }
 
     fn has_converged(&self) -> bool {
@@ -353,13 +347,23 @@ impl<M: Network> Svi<M> {
         }
         let mut order = BatchOrder::new(self.config.seed, data.examples(), self.config.batch)?;
         let mut stop = Stop::Finished;
+        let draws = self.draw();
+        let in_place = draws.models.iter().all(Classifier::reads_in_place);
+        let mut take = |step| {
+            if in_place {
+                data.select(order.at(step))
+            } else {
+                data.batch(order.at(step))
+            }
+        };
         let mut ready = Ready {
-            batch: data.batch(order.at(self.step)),
-            draws: self.draw(),
+            examples: take(self.step),
+            draws,
         };
         while self.step < self.config.steps {
-            let (report, next) = self.fit_step(data, &mut order, ready)?;
-            ready = next;
+            let next = self.step + 1;
+            let report;
+            (report, ready) = self.fit_step(ready, || take(next))?;
             if let Some(plan) = checkpoints
                 && self.step.is_multiple_of(plan.every.max(1))
             {
@@ -383,32 +387,27 @@ impl<M: Network> Svi<M> {
     /// One step, and what the next one starts from.
     fn fit_step<const D: usize>(
         &mut self,
-        data: &LabelledData<D>,
-        order: &mut BatchOrder,
-        Ready { batch, draws }: Ready<M, D>,
+        Ready { examples, draws }: Ready<M, D>,
+        next: impl FnOnce() -> Examples<D> + Send,
     ) -> Result<(StepReport, Ready<M, D>), BayesError>
     where
         M: Classifier<D>,
     {
-        let inputs = Tensor::from_inner(batch.inputs);
-        let (report, gradients) = self.gradients(&draws, order.batch(), |model| {
-            cross_entropy(model.logits(inputs.clone()), batch.labels.clone())
-        })?;
-        drop(draws);
-        // One thread waits for memory, the other works through many small tensors.
-        let next = order.at(self.step + 1);
-        let update_and_draw = || {
-            self.update(&report, gradients)?;
-            Ok::<_, BayesError>(self.draw())
+        let batch = examples.labels.0.len();
+        let examples = examples.map(Tensor::from_inner);
+        let data = draws.sum(|model| model.cross_entropy(examples.clone()));
+        let descend_and_draw = || {
+            let report = self.descend(draws, data, batch)?;
+            Ok::<_, BayesError>((report, self.draw()))
         };
-        let (batch, draws) = rayon::join(|| data.batch(next), update_and_draw);
-        let draws = draws?;
-        Ok((report, Ready { batch, draws }))
+        let (done, examples) = join_awake(descend_and_draw, next);
+        let (report, draws) = done?;
+        Ok((report, Ready { examples, draws }))
     }
 }
 
 /// What a step starts from.
 struct Ready<M, const D: usize> {
-    batch: Batch<D>,
+    examples: Examples<D>,
     draws: Draws<M>,
 }

@@ -8,6 +8,7 @@
 //! | [`bccb_2d`] | `[batch, C_in, H, W]` | `[coordinate, C_in, C_out]` | `[C_out]` | `[batch, C_out, H, W]` |
 //! | [`bccb_2d_filters`] | `[batch, C_in, H, W]` | `[filters, coordinate, C_in, C_out]` | `[filters, C_out]` | `[filters, batch, C_out, H, W]` |
 //! | [`circulant_readout`] | `[batch, ...]` | `[d_eff]` | `[C_out]`, and a weight and a constant | `[batch, classes]` |
+//! | [`circulant_cross_entropy`] | the same, and classes | `[d_eff]` | the same | `[1]` |
 //! | [`circulant_readout_filters`] | `[batch, ...]` | `[filters, d_eff]` | `[filters, C_out]`, and so on | `[filters, batch, classes]` |
 //!
 //! The forms with several filters transform their input once. The activation of the operator
@@ -24,7 +25,9 @@ use burn::backend::Dispatch;
 use burn::tensor::{Shape, Tensor};
 
 pub use self::fused::{conv2d, cross_entropy, linear, select_rows, tanh};
-pub use self::readout::{circulant_readout, circulant_readout_filters};
+pub use self::readout::{
+    Examples, circulant_cross_entropy, circulant_readout, circulant_readout_filters,
+};
 pub use self::transformer::{attention, dropout, gelu, layer_norm, residual_layer_norm};
 use crate::ops::{CirculantOps, Layout, Operator};
 

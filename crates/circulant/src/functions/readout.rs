@@ -4,9 +4,44 @@
 use burn::backend::Dispatch;
 use burn::tensor::{Shape, Tensor};
 
-use super::{check_len, check_parameters, run};
+use super::{check_len, check_parameters, cross_entropy, run, select_rows};
 use crate::ops::Operator;
-use crate::ops::fused::{FusedOps, is_native};
+use crate::ops::fused::{FusedOps, Labels, Selection, is_native};
+
+/// Inputs and their classes: a data set, or a batch that has not been copied out of it.
+#[derive(Debug, Clone)]
+pub struct Examples<const D: usize> {
+    /// `[n, ...]`.
+    pub inputs: Tensor<D>,
+    /// Which of the inputs belong to the batch, in which order; all of them when absent.
+    pub rows: Option<Labels>,
+    /// The class of every input of the batch.
+    pub labels: Labels,
+}
+
+impl<const D: usize> Examples<D> {
+    /// The inputs of the batch, copied if they are not all there are; no gradients reach them.
+    pub fn batch(&self) -> Tensor<D> {
+        let inputs = match &self.rows {
+            None => self.inputs.clone().inner(),
+            Some(rows) => select_rows(self.inputs.clone(), &rows.0),
+        };
+        if self.inputs.device().is_autodiff() {
+            Tensor::from_inner(inputs)
+        } else {
+            inputs
+        }
+    }
+
+    /// The same examples with inputs of another shape.
+    pub fn map<const E: usize>(self, shape: impl FnOnce(Tensor<D>) -> Tensor<E>) -> Examples<E> {
+        Examples {
+            inputs: shape(self.inputs),
+            rows: self.rows,
+            labels: self.labels,
+        }
+    }
+}
 
 /// `act(K x + b) W + c`; the activation is the operator's.
 ///
@@ -47,6 +82,67 @@ pub fn circulant_readout<const D: usize>(
     let shape = Shape::from(vec![batch, operator.output_len()]);
     let hidden: Tensor<2> = run(x, coordinates, Some(bias), operator, shape);
     hidden.matmul(weight) + constant.unsqueeze_dim(0)
+}
+
+/// The [`cross_entropy`] of [`circulant_readout`], summed over the batch. On the CPU it is one operation that takes every
+/// block of inputs through both layers and back at once: the inputs are read where they lie, and nothing is kept but the
+/// gradients. The inputs are data; no gradients reach them.
+///
+/// # Shapes
+///
+/// Those of [`circulant_readout`]; output: `[1]`.
+///
+/// # Panics
+///
+/// Panics, naming both sizes, if a tensor does not fit the operator, and if a row or a class does not exist.
+///
+/// ```
+/// use burn::tensor::Tensor;
+/// use circulant::functions::{Examples, circulant_cross_entropy, circulant_readout, cross_entropy};
+/// use circulant::kernels::HalfSpectrum;
+/// use circulant::ops::Operator;
+///
+/// let device = circulant::cpu();
+/// let operator = Operator::signal(HalfSpectrum::new(2)?);
+/// let inputs = Tensor::<2>::from_data([[3.0, 1.0], [0.0, 2.0]], &device);
+/// let (a, b) = (Tensor::<1>::ones([2], &device), Tensor::<1>::zeros([1], &device));
+/// let (w, c) = (Tensor::<2>::ones([2, 3], &device), Tensor::<1>::from_data([0.0, 1.0, 2.0], &device));
+/// let examples = Examples { inputs: inputs.clone(), rows: None, labels: [2, 0].into() };
+/// let loss = circulant_cross_entropy(examples, a.clone(), b.clone(), w.clone(), c.clone(), &operator);
+/// let two_steps = cross_entropy(circulant_readout(inputs, a, b, w, c, &operator), [2, 0]);
+/// loss.into_data().assert_approx_eq::<f32>(&two_steps.into_data(), Default::default());
+/// # Ok::<(), circulant::kernels::KernelError>(())
+/// ```
+pub fn circulant_cross_entropy<const D: usize>(
+    examples: Examples<D>,
+    coordinates: Tensor<1>,
+    bias: Tensor<1>,
+    weight: Tensor<2>,
+    constant: Tensor<1>,
+    operator: &Operator,
+) -> Tensor<1> {
+    if !is_native(&examples.inputs.device()) {
+        let x = examples.batch();
+        let logits = circulant_readout(x, coordinates, bias, weight, constant, operator);
+        return cross_entropy(logits, examples.labels);
+    }
+    check_parameters(1, &coordinates.dims(), Some(bias.dims()), operator);
+    let classes = constant.dims()[0];
+    check_weight(&weight.dims(), [operator.output_len(), classes]);
+    batch_of(&examples.inputs, operator);
+    let selection = Selection {
+        rows: examples.rows,
+        labels: examples.labels,
+    };
+    Tensor::from_dispatch(Dispatch::circulant_cross_entropy(
+        examples.inputs.into_dispatch(),
+        coordinates.into_dispatch(),
+        bias.into_dispatch(),
+        weight.into_dispatch(),
+        constant.into_dispatch(),
+        operator.clone(),
+        selection,
+    ))
 }
 
 /// [`circulant_readout`] with several filters, each with its read-out, on the same input.

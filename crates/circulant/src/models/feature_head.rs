@@ -13,7 +13,7 @@ use circulant_kernels::Activation;
 use super::initial::{Seeds, linear};
 use crate::LayerError;
 use crate::bayes::{Classifier, Ensemble};
-use crate::functions;
+use crate::functions::{self, Examples};
 use crate::nn::{CirculantLayer, SpectralCirculant1d, SpectralCirculant1dConfig};
 
 /// Configuration of a [`FeatureHead`].
@@ -116,6 +116,21 @@ impl FeatureHead {
 impl Classifier<2> for FeatureHead {
     fn logits(&self, features: Tensor<2>) -> Tensor<2> {
         self.forward(features)
+    }
+
+    fn cross_entropy(&self, examples: Examples<2>) -> Tensor<1> {
+        match &self.hidden {
+            FeatureLayer::Spectral(layer) => {
+                layer.readout_cross_entropy(examples, &self.output, Activation::Tanh)
+            }
+            FeatureLayer::Dense(_) => {
+                functions::cross_entropy(self.forward(examples.batch()), examples.labels)
+            }
+        }
+    }
+
+    fn reads_in_place(&self) -> bool {
+        matches!(self.hidden, FeatureLayer::Spectral(_))
     }
 
     fn ensemble(members: Vec<Self>) -> Ensemble<2> {

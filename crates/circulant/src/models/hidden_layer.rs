@@ -10,7 +10,7 @@ use circulant_kernels::Activation;
 
 use super::initial::{linear, same_convolution};
 use crate::LayerError;
-use crate::functions;
+use crate::functions::{self, Examples};
 use crate::nn::{
     Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, CirculantLayer, SpectralBccb2d,
     SpectralBccb2dConfig, SpectralCirculant1d, SpectralCirculant1dConfig, to_host, with_values,
@@ -192,6 +192,35 @@ impl HiddenLayer {
             Self::Convolution(_) | Self::Dense(_) => {
                 let features = rows(self.forward_tanh(images));
                 functions::linear(output, features, Activation::Identity)
+            }
+        }
+    }
+
+    /// Whether layer and read-out run as one, and their cross-entropy with them.
+    pub(super) fn is_circulant(&self) -> bool {
+        !matches!(self, Self::Convolution(_) | Self::Dense(_))
+    }
+
+    /// The cross-entropy of [`Self::forward_readout`], summed: one pass where the layer is circulant.
+    pub(super) fn readout_cross_entropy(
+        &self,
+        examples: Examples<4>,
+        output: &Linear,
+    ) -> Tensor<1> {
+        const TANH: Activation = Activation::Tanh;
+        let rows = |images: Tensor<4>| images.flatten::<2>(1, 3);
+        match self {
+            Self::SpectralCirculant(layer) => {
+                layer.readout_cross_entropy(examples.map(rows), output, TANH)
+            }
+            Self::SpatialCirculant(layer) => {
+                layer.readout_cross_entropy(examples.map(rows), output, TANH)
+            }
+            Self::SpectralBccb(layer) => layer.readout_cross_entropy(examples, output, TANH),
+            Self::SpatialBccb(layer) => layer.readout_cross_entropy(examples, output, TANH),
+            Self::Convolution(_) | Self::Dense(_) => {
+                let logits = self.forward_readout(examples.batch(), output);
+                functions::cross_entropy(logits, examples.labels)
             }
         }
     }

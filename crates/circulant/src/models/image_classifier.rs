@@ -23,6 +23,7 @@ use super::hidden_layer::{HiddenKind, HiddenLayer, HiddenShape};
 use super::initial::{Seeds, linear};
 use crate::LayerError;
 use crate::bayes::{BayesianConfig, Classifier, Ensemble, Site};
+use crate::functions::{Examples, cross_entropy};
 use crate::nn::CirculantLayer;
 
 /// Configuration of an [`ImageClassifier`].
@@ -217,6 +218,17 @@ impl ImageClassifier {
 impl Classifier<4> for ImageClassifier {
     fn logits(&self, images: Tensor<4>) -> Tensor<2> {
         self.forward(images)
+    }
+
+    fn cross_entropy(&self, examples: Examples<4>) -> Tensor<1> {
+        if self.body.is_empty() {
+            return self.hidden.readout_cross_entropy(examples, &self.output);
+        }
+        cross_entropy(self.forward(examples.batch()), examples.labels)
+    }
+
+    fn reads_in_place(&self) -> bool {
+        self.body.is_empty() && self.hidden.is_circulant()
     }
 
     fn ensemble(members: Vec<Self>) -> Ensemble<4> {

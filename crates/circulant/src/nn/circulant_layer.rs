@@ -9,7 +9,10 @@ use burn::nn::Linear;
 use burn::tensor::Tensor;
 use circulant_kernels::Activation;
 
-use crate::functions::{self, circulant_readout, circulant_readout_filters};
+use crate::functions::{
+    self, Examples, circulant_cross_entropy, circulant_readout, circulant_readout_filters,
+    cross_entropy,
+};
 use crate::ops::Operator;
 
 /// A layer whose map is one circulant operator; `D` is the rank of its input.
@@ -80,6 +83,33 @@ pub trait CirculantLayer<const D: usize>: Sized {
             _ => {
                 let features = self.features(input, activation);
                 functions::linear(output, features, Activation::Identity)
+            }
+        }
+    }
+
+    /// The cross-entropy of [`Self::forward_readout`], summed over the batch, `[1]`; see [`circulant_cross_entropy`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if the inputs do not fit the layer, or `output` its features, or if a row or a class does not exist.
+    fn readout_cross_entropy(
+        &self,
+        examples: Examples<D>,
+        output: &Linear,
+        activation: Activation,
+    ) -> Tensor<1> {
+        match (self.exact_operator(), self.bias(), &output.bias) {
+            (Some(operator), Some(bias), Some(constant)) => circulant_cross_entropy(
+                examples,
+                self.spectrum_coordinates(),
+                bias,
+                output.weight.val(),
+                constant.val(),
+                &operator.with_activation(activation),
+            ),
+            _ => {
+                let logits = self.forward_readout(examples.batch(), output, activation);
+                cross_entropy(logits, examples.labels)
             }
         }
     }

@@ -26,6 +26,34 @@ fn sample_gradients_are_those_of_the_sample() {
                 moved.gaussian().sample_into(&xi, &zeta, &mut a).unwrap();
                 a.iter().zip(&grad).map(|(a, g)| a * g).sum()
             });
+            check_added(&problem, (&xi, &zeta), gradients);
+        }
+    }
+}
+
+/// `add_sample_gradients` adds a share of `gradients` to what is there.
+fn check_added(problem: &Problem<f64>, (xi, zeta): (&[f64], &[f64]), gradients: [&[f64]; 4]) {
+    const SHARE: f64 = 0.3;
+    let before = |which: usize| -> Vec<f64> {
+        let number = |i: usize| ((i * 7 + which) % 5) as f64 - 2.0;
+        (0..gradients[which].len()).map(number).collect()
+    };
+    let mut sums = [0, 1, 2, 3].map(before);
+    let [mean, factor, scale, log_deviation] = sums.each_mut().map(|sums| &mut sums[..]);
+    let added_to = KlGradients {
+        mean,
+        factor,
+        scale,
+        log_deviation,
+        prior_variance: None,
+    };
+    let q = problem.gaussian();
+    q.add_sample_gradients(xi, zeta, gradients[0], SHARE, added_to)
+        .unwrap();
+    for (which, sums) in sums.iter().enumerate() {
+        let expected = before(which).into_iter().zip(gradients[which]);
+        for (sum, (before, gradient)) in sums.iter().zip(expected) {
+            assert!(close(*sum, before + SHARE * gradient, 1e-14));
         }
     }
 }

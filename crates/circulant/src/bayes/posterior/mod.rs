@@ -20,10 +20,12 @@ mod mean_field;
 mod point;
 
 use burn::module::{Module, Param};
+use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::NoiseKey;
 
 use crate::nn::{to_host, with_values};
+use crate::ops::fused::{PlainGaussian, PlainGradients};
 
 pub use self::low_rank::{JITTER, LowRankGaussian, RANK};
 pub use self::mean_field::MeanFieldGaussian;
@@ -77,6 +79,39 @@ macro_rules! each {
 }
 
 impl AnyPosterior {
+    /// The posterior off the tape, if it has a closed form there.
+    pub(crate) fn plain(&self) -> Option<PlainGaussian> {
+        match self {
+            Self::LowRank(q) => PlainGaussian::new(
+                q.mean.val(),
+                Some((q.factor.val(), q.scale.val())),
+                q.log_deviation.val(),
+                q.jitter(),
+            ),
+            Self::MeanField(q) => {
+                PlainGaussian::new(q.mean.val(), None, q.log_deviation.val(), 0.0)
+            }
+            Self::Point(_) => None,
+        }
+    }
+
+    /// Hands the gradients of [`Self::plain`] over under the names of the parameters.
+    pub(crate) fn register(&self, gradients: PlainGradients, into: &mut GradientsParams) {
+        let (mean, log_deviation) = match self {
+            Self::LowRank(q) => {
+                if let Some((factor, scale)) = gradients.low_rank {
+                    into.register(q.factor.id, factor);
+                    into.register(q.scale.id, scale);
+                }
+                (&q.mean, &q.log_deviation)
+            }
+            Self::MeanField(q) => (&q.mean, &q.log_deviation),
+            Self::Point(_) => unreachable!("a point estimate is never off the tape"),
+        };
+        into.register(mean.id, gradients.mean);
+        into.register(log_deviation.id, gradients.log_deviation);
+    }
+
     /// The distribution of the numbers times a positive factor.
     pub(crate) fn scaled(&self, factor: f64) -> Self {
         let times = |param: &Param<Tensor<1>>| map(param, |x| x * factor);

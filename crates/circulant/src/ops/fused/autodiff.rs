@@ -12,10 +12,10 @@ use burn_flex::FlexTensor;
 use circulant_kernels::{Activation, AdamSettings, Convolution, NoiseKey};
 
 use super::dense::{Conv, Linear};
-use super::flex::{cross_entropy_keeping, tanh_gradient};
-use super::gaussian::{Gaussian, KeptNoise, kl_keeping, sample, sample_backward};
-use super::readout::{Kept, ReadoutLayer};
-use super::{FusedOps, Labels};
+use super::flex::{cross_entropy_keeping, scalar_like, tanh_gradient};
+use super::gaussian::{Gaussian, KeptNoise, Samples, kl_keeping, sample, sample_backward};
+use super::readout::{self, Kept, ReadoutLayer};
+use super::{FusedOps, Labels, Selection};
 use crate::ops::Operator;
 
 #[derive(Debug)]
@@ -173,7 +173,8 @@ fn record_kl<C: CheckpointStrategy, const N: usize>(
     weight: f64,
     of_prior: bool,
 ) -> FloatTensor<Autodiff<Flex, C>> {
-    let (value, kept) = kl_keeping(q, prior, weight, of_prior);
+    let (value, kept) = kl_keeping(q, prior, weight, of_prior, &Samples::default());
+    let value = scalar_like(&q.mean, value);
     match Scalar.prepare::<C>(guards).compute_bound().stateful() {
         OpsKind::Tracked(node) => {
             let mut gradients = vec![kept.mean];
@@ -314,6 +315,30 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
                 node.finish((layer, kept), z)
             }
             OpsKind::UnTracked(node) => node.finish(layer.forward(false).0),
+        }
+    }
+
+    fn circulant_cross_entropy(
+        x: FloatTensor<Self>,
+        coordinates: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        constant: FloatTensor<Self>,
+        operator: Operator,
+        selection: Selection,
+    ) -> FloatTensor<Self> {
+        let parameters = [coordinates, bias, weight, constant].map(|tensor| tensor.into_parts());
+        let [a, b, w, c] = parameters.each_ref().map(|(tensor, _)| tensor.clone());
+        let tensors = [x.into_parts().0, a, b, w, c];
+        let guards = parameters.map(|(_, guard)| guard);
+        match Scalar.prepare::<C>(guards).compute_bound().stateful() {
+            OpsKind::Tracked(node) => {
+                let (loss, gradients) = readout::cross_entropy(tensors, operator, &selection, true);
+                node.finish(gradients, loss)
+            }
+            OpsKind::UnTracked(node) => {
+                node.finish(readout::cross_entropy(tensors, operator, &selection, false).0)
+            }
         }
     }
 

@@ -11,14 +11,19 @@ use circulant_kernels::{
 
 use super::dense::{Conv, Linear};
 use super::gaussian::{Gaussian, kl, sample};
-use super::readout::ReadoutLayer;
-use super::{FusedOps, Labels};
+use super::readout::{self, ReadoutLayer};
+use super::{FusedOps, Labels, Selection};
 use crate::ops::Operator;
 use crate::ops::buffers::Buffer;
 use crate::ops::flex::{Native, numbers, valid, with_native};
 
 pub(super) fn scalar<T: Native>(value: f64) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(vec![value.elem::<T>()], [1]))
+}
+
+/// A number of the type of `tensor`.
+pub(super) fn scalar_like(tensor: &FlexTensor, value: f64) -> FlexTensor {
+    with_native!(tensor.dtype(), scalar(value))
 }
 
 /// An uninitialised buffer with the shape of `tensor`.
@@ -58,9 +63,8 @@ fn cross_entropy_typed<T: Native>(
     let slot = gradient.as_mut().map(|(buffer, _)| buffer.as_mut());
     let shape = logits.shape();
     let classes = shape.to_vec().last().copied().unwrap_or(1);
-    let labels: Vec<i64> = labels.0.iter().map(|&label| label as i64).collect();
     let logits = numbers::<T>(logits, "the logits");
-    let value = valid(cross_entropy(logits, classes, &labels, slot));
+    let value = valid(cross_entropy(logits, classes, &labels.as_i64(), slot));
     (scalar::<T>(value), gradient.map(finish))
 }
 
@@ -177,6 +181,19 @@ impl FusedOps for Flex {
     ) -> FloatTensor<Self> {
         let tensors = [x, coordinates, bias, weight, constant];
         ReadoutLayer::new(tensors, operator, shape).forward(false).0
+    }
+
+    fn circulant_cross_entropy(
+        x: FloatTensor<Self>,
+        coordinates: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        constant: FloatTensor<Self>,
+        operator: Operator,
+        selection: Selection,
+    ) -> FloatTensor<Self> {
+        let tensors = [x, coordinates, bias, weight, constant];
+        readout::cross_entropy(tensors, operator, &selection, false).0
     }
 
     fn tanh_saving(x: FloatTensor<Self>) -> FloatTensor<Self> {

@@ -132,12 +132,14 @@ pub(super) fn kl(q: &Gaussian, prior: FlexTensor, weight: f64) -> FlexTensor {
     with_native!(q.mean.dtype(), kl_typed(q, &prior, weight))
 }
 
+/// The KL times `weight`, and its gradients; `samples` may have theirs added, each from its noise and the gradient of its numbers.
 fn kl_keeping_typed<T: Native>(
     q: &Gaussian,
     prior: &FlexTensor,
     weight: f64,
     of_prior: bool,
-) -> (FlexTensor, KeptGradients) {
+    samples: &Samples<'_>,
+) -> (f64, KeptGradients) {
     let (mut mean, mut log_deviation) = (like::<T>(&q.mean), like::<T>(&q.log_deviation));
     let mut prior_variance = of_prior.then(|| like::<T>(prior));
     let mut low_rank = q
@@ -148,22 +150,44 @@ fn kl_keeping_typed<T: Native>(
         None => (&mut [][..], &mut [][..]),
         Some((factor, scale)) => (factor.0.as_mut(), scale.0.as_mut()),
     };
+    let view = q.view::<T>();
     let gradients = KlGradients {
         mean: mean.0.as_mut(),
-        factor,
-        scale,
+        factor: &mut *factor,
+        scale: &mut *scale,
         log_deviation: log_deviation.0.as_mut(),
         prior_variance: prior_variance.as_mut().map(|(buffer, _)| buffer.as_mut()),
     };
     let prior = numbers(prior, "the prior variance");
-    let value = valid(q.view::<T>().kl_with_gradients(prior, weight, gradients));
+    let value = valid(view.kl_with_gradients(prior, weight, gradients));
+    for (noise, grad) in samples.pairs {
+        let (xi, zeta) = numbers::<T>(&noise.0, "the noise").split_at(q.rank());
+        let sums = KlGradients {
+            mean: mean.0.as_mut(),
+            factor: &mut *factor,
+            scale: &mut *scale,
+            log_deviation: log_deviation.0.as_mut(),
+            prior_variance: None,
+        };
+        let grad = numbers(grad, "the gradient");
+        valid(view.add_sample_gradients(xi, zeta, grad, samples.share, sums));
+    }
     let kept = KeptGradients {
         mean: finish(mean),
         low_rank: low_rank.map(|(factor, scale)| (finish(factor), finish(scale))),
         log_deviation: finish(log_deviation),
         prior_variance: prior_variance.map(finish),
     };
-    (scalar::<T>(value), kept)
+    (value, kept)
+}
+
+/// Samples whose gradients are added to those of the KL.
+#[derive(Default)]
+pub(super) struct Samples<'a> {
+    /// The noise of each, and the gradient of its numbers, contiguous.
+    pub(super) pairs: &'a [(KeptNoise, FlexTensor)],
+    /// What the gradients are multiplied by.
+    pub(super) share: f64,
 }
 
 pub(super) fn kl_keeping(
@@ -171,10 +195,11 @@ pub(super) fn kl_keeping(
     prior: FlexTensor,
     weight: f64,
     of_prior: bool,
-) -> (FlexTensor, KeptGradients) {
+    samples: &Samples<'_>,
+) -> (f64, KeptGradients) {
     let prior = prior.to_contiguous();
     with_native!(
         q.mean.dtype(),
-        kl_keeping_typed(q, &prior, weight, of_prior)
+        kl_keeping_typed(q, &prior, weight, of_prior, samples)
     )
 }

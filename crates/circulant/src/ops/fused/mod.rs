@@ -10,6 +10,7 @@
 //! | [`FusedOps::low_rank_kl`], [`FusedOps::mean_field_kl`] | all gradients, which cost little beside the value |
 //! | [`FusedOps::linear`], [`FusedOps::convolution`] | their input, and behind an activation their output |
 //! | [`FusedOps::circulant_readout`] | the spectrum of its input, and the hidden rows |
+//! | [`FusedOps::circulant_cross_entropy`] | all gradients, made block by block with the value |
 //! | [`FusedOps::tanh_saving`] | its output: Burn's own computes the tanh a second time |
 //! | [`FusedOps::cross_entropy_sum`] | softmax minus one-hot |
 //!
@@ -24,6 +25,11 @@ mod flex;
 #[cfg(feature = "flex")]
 mod gaussian;
 #[cfg(feature = "flex")]
+mod plain;
+#[cfg(not(feature = "flex"))]
+#[path = "no_plain.rs"]
+mod plain;
+#[cfg(feature = "flex")]
 mod readout;
 pub mod transformer;
 
@@ -34,11 +40,18 @@ use burn::backend::{Backend, backend_extension};
 use burn::tensor::{Device, Shape};
 use circulant_kernels::{Activation, AdamSettings, Convolution, NoiseKey};
 
+pub(crate) use self::plain::{PlainGaussian, PlainGradients, PlainNoise};
 use super::Operator;
 
 /// Indices on the host: the classes of a batch, or rows.
 #[derive(Debug, Clone)]
 pub struct Labels(pub Arc<[usize]>);
+
+impl Labels {
+    pub(crate) fn as_i64(&self) -> Vec<i64> {
+        self.0.iter().map(|&label| label as i64).collect()
+    }
+}
 
 impl From<Vec<usize>> for Labels {
     fn from(labels: Vec<usize>) -> Self {
@@ -50,6 +63,15 @@ impl<const N: usize> From<[usize; N]> for Labels {
     fn from(labels: [usize; N]) -> Self {
         Self(Arc::from(labels))
     }
+}
+
+/// The rows of a matrix that make up a batch, all of them when absent, and a class for each.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// Which rows, in which order.
+    pub rows: Option<Labels>,
+    /// Their classes.
+    pub labels: Labels,
 }
 
 /// Whether the operations of [`FusedOps`] exist on `device`.
@@ -134,6 +156,18 @@ pub trait FusedOps: Backend {
         constant: FloatTensor<Self>,
         operator: Operator,
         shape: Shape,
+    ) -> FloatTensor<Self>;
+
+    /// `-sum log softmax(act(K x + b) W + c)[label]: [1]` of one filter. The tensors are those of
+    /// [`Self::circulant_readout`]; `x` has no gradient.
+    fn circulant_cross_entropy(
+        x: FloatTensor<Self>,
+        coordinates: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        constant: FloatTensor<Self>,
+        operator: Operator,
+        selection: Selection,
     ) -> FloatTensor<Self>;
 
     /// `tanh(x)`.

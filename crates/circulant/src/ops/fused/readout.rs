@@ -1,13 +1,15 @@
-//! A circulant operator with a linear read-out behind it, on the CPU: one pass there and one back.
+//! A circulant operator with a linear read-out behind it, on the CPU: one pass there and one back, or, with the
+//! cross-entropy, both in one.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use burn::tensor::{DType, Shape};
 use burn_flex::FlexTensor;
-use circulant_kernels::{Filters, Gradients, KeptReadout, Readout, ReadoutGradients};
+use circulant_kernels::{Examples, Filters, Gradients, KeptReadout, Readout, ReadoutGradients};
 
-use super::flex::{finish, like};
+use super::Selection;
+use super::flex::{finish, like, scalar};
 use crate::ops::Operator;
 use crate::ops::buffers::Buffer;
 use crate::ops::flex::{Native, numbers, valid, with_native};
@@ -122,4 +124,50 @@ fn backward_typed<T: Native>(
         }
     }
     slots.map(|slot| slot.map(finish))
+}
+
+/// The cross-entropy of a read-out, and if wanted its gradients with respect to all tensors but the input.
+pub(super) fn cross_entropy(
+    tensors: [FlexTensor; 5],
+    operator: Operator,
+    selection: &Selection,
+    keep: bool,
+) -> (FlexTensor, Vec<FlexTensor>) {
+    // It has no output of its own.
+    let layer = ReadoutLayer::new(tensors, operator, Shape::from(vec![0]));
+    with_native!(
+        layer.tensors[0].dtype(),
+        cross_entropy_typed(&layer, selection, keep)
+    )
+}
+
+fn cross_entropy_typed<T: Native>(
+    layer: &ReadoutLayer,
+    selection: &Selection,
+    keep: bool,
+) -> (FlexTensor, Vec<FlexTensor>) {
+    let mut slots: [Option<(Buffer<T>, Shape)>; 4] =
+        std::array::from_fn(|i| keep.then(|| like::<T>(&layer.tensors[i + 1])));
+    let [coordinates, bias, weight, constant] = slots
+        .each_mut()
+        .map(|slot| slot.as_mut().map(|(values, _)| values.as_mut()));
+    let examples = Examples {
+        inputs: numbers::<T>(&layer.tensors[0], "x"),
+        rows: selection.rows.as_ref().map(|rows| &rows.0[..]),
+        labels: &selection.labels.as_i64(),
+    };
+    let gradients = Gradients {
+        x: None,
+        coordinates,
+        bias,
+    };
+    let of_readout = ReadoutGradients {
+        weight,
+        bias: constant,
+    };
+    let plan = &layer.operator.plans::<T>().operator;
+    let (filters, readout) = (layer.filters(), layer.readout());
+    let loss = plan.readout_cross_entropy(examples, filters, readout, gradients, of_readout);
+    let gradients = slots.into_iter().flatten().map(finish).collect();
+    (scalar::<T>(valid(loss)), gradients)
 }

@@ -1,0 +1,154 @@
+//! The cross-entropy of a read-out with its gradients. A block goes there and back while it is in the near cache:
+//! nothing of it is kept, neither its spectrum nor its hidden rows.
+
+use super::backward::{GradientBlock, GradientTask, ReadoutSums, add};
+use super::forward::logits_of_lanes;
+use super::{ReadoutWeights, Single, Sums};
+use crate::blocks::{Batch, Bias, BlockBias, Shared};
+use crate::cross_entropy::CrossEntropyChunk;
+use crate::lane_fft::{
+    BlockPass, ForwardBlock, InverseBlock, LaneReadout, Product, RowPointers, Sink, Source,
+};
+use crate::plan::Examples;
+use crate::real::Real;
+use crate::scratch::Scratch;
+
+/// The sum of the losses, and what the gradients need.
+pub(crate) struct LossSums<T> {
+    pub(crate) loss: f64,
+    pub(crate) sums: Sums<T>,
+    /// The gradient of the read-out's bias.
+    pub(crate) constant: Vec<T>,
+}
+
+/// One filter with its read-out.
+#[derive(Clone, Copy)]
+pub(crate) struct FilterReadout<'a, T> {
+    pub(crate) coordinates: &'a [T],
+    pub(crate) bias: Bias<'a, T>,
+    pub(crate) tanh: bool,
+    pub(crate) weights: ReadoutWeights<'a, T>,
+}
+
+/// Which of the large gradients are wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) coordinates: bool,
+    pub(crate) weight: bool,
+}
+
+impl<T: Real> Single<'_, T> {
+    pub(crate) fn cross_entropy(
+        &self,
+        batch: &Batch,
+        examples: Examples<'_, T>,
+        filter: FilterReadout<'_, T>,
+        grad_x: Option<&mut [T]>,
+        wanted: Wanted,
+    ) -> LossSums<T> {
+        let multipliers = self.multipliers(filter.coordinates);
+        let h = Shared::reader(&multipliers);
+        let grad_x = grad_x.map(Shared::writer);
+        let classes = filter.weights.classes;
+        let entry = 2 * batch.lanes;
+        let parts = batch.map_tasks(|blocks| {
+            let readout = ReadoutSums::new(batch, 1, classes, wanted.weight);
+            let mut task = GradientTask::new(self, batch, 1, wanted.coordinates, readout);
+            let mut spectrum = Scratch::<T>::take(entry * batch.slots);
+            let mut hidden = Scratch::<T>::take(entry * batch.len);
+            let mut sums = Scratch::<T>::take(entry * classes);
+            let mut logits = Scratch::<T>::take(entry * classes);
+            let mut gradient = Scratch::<T>::take(entry * classes);
+            let mut constant = vec![T::zero(); classes];
+            let mut loss = 0.0;
+            for (index, block) in blocks.enumerate() {
+                let job = GradientBlock {
+                    block,
+                    filter: 0,
+                    first: index == 0,
+                    x: spectrum.as_mut_ptr(),
+                    h: h.at(0),
+                    grad_x,
+                };
+                sums.fill(T::zero());
+                let readout = LaneReadout {
+                    weight: filter.weights.weight.as_ptr(),
+                    classes,
+                    sums: sums.as_mut_ptr(),
+                    hidden: hidden.as_mut_ptr(),
+                };
+                self.forward_block(batch, examples, &filter, &job, &readout, &mut task.gradient);
+                let images = batch.images_of(block);
+                let count = images.len() * classes;
+                let (logits, gradient) = (&mut logits[..count], &mut gradient[..count]);
+                logits_of_lanes(batch, &sums, filter.weights.bias, logits);
+                let chunk = CrossEntropyChunk {
+                    logits,
+                    labels: &examples.labels[images],
+                    classes,
+                    gradient: Some(gradient),
+                };
+                loss += T::cross_entropy_chunk(self.isa, chunk);
+                for row in gradient.chunks_exact(classes) {
+                    add(&mut constant, row);
+                }
+                task.add_readout(&job, filter.weights, gradient, &hidden, filter.tanh);
+            }
+            (task.finish(), loss, constant)
+        });
+        let loss = parts.iter().map(|(_, loss, _)| loss).sum();
+        let mut constant = vec![T::zero(); classes];
+        for (_, _, more) in &parts {
+            add(&mut constant, more);
+        }
+        let parts = parts.into_iter().map(|(sums, ..)| sums);
+        LossSums {
+            loss,
+            sums: self.collect(parts, classes, wanted.coordinates),
+            constant,
+        }
+    }
+
+    /// The spectrum and the read-out of one block.
+    fn forward_block(
+        &self,
+        batch: &Batch,
+        examples: Examples<'_, T>,
+        filter: &FilterReadout<'_, T>,
+        job: &GradientBlock<T>,
+        readout: &LaneReadout<T>,
+        scratch: &mut [T],
+    ) {
+        let (inputs, zeros) = (Shared::reader(examples.inputs), self.plan.zeros());
+        let rows: RowPointers<T> = match examples.rows {
+            Some(rows) => batch.pointers_to(inputs, rows, job.block, zeros),
+            None => batch.pointers(inputs, job.block, zeros),
+        };
+        let bias = BlockBias::new(filter.bias, batch, job.block);
+        let forward = ForwardBlock {
+            plan: self.plan,
+            source: Source::Rows {
+                rows: &rows,
+                tanh: None,
+            },
+            block: job.x.cast_mut(),
+        };
+        let inverse = InverseBlock {
+            plan: self.plan,
+            product: Some(Product {
+                spectrum: job.x,
+                h: job.h,
+            }),
+            block: scratch.as_mut_ptr(),
+            sink: Sink::Readout(readout),
+            bias: bias.lane_bias(),
+            tanh: filter.tanh,
+        };
+        let pass = BlockPass {
+            forward: Some(forward),
+            adjoint: None,
+            inverse: Some(inverse),
+        };
+        T::block_pass(self.isa, pass);
+    }
+}

@@ -1,0 +1,205 @@
+//! What a training step draws from the posterior, and the way of the gradients back to it.
+//!
+//! A step draws numbers for every parameter, lets Burn differentiate the network of these numbers, and turns the gradients
+//! of the numbers into those of the posterior. The first and the last part are closed formulas, so they stay off Burn's tape, for
+//! two reasons. An operation on the tape costs one or two microseconds, and these parts are dozens of operations. And all
+//! threads may work on them: on the tape they must not, because burn-autodiff 0.22.1 loses a node when two threads record at
+//! once (it looks up the graph of a node under one lock and writes to it under another; in between, the graph may have been
+//! merged into a third one, and a later backward pass panics).
+//!
+//! What has no closed formula (a learned slope, a point estimate, another device) gets a small tape of its own.
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::tensor::{Gradients, Tensor};
+use rayon::prelude::*;
+
+use super::network::{Bayesian, Factor, Network, SiteDescription};
+use super::noise::Noise;
+use super::posterior::Posterior;
+use crate::ops::fused::{PlainGaussian, PlainNoise};
+
+/// The networks that one step draws.
+pub(super) struct Draws<M> {
+    pub(super) models: Vec<M>,
+    sites: Vec<SiteDraws>,
+    /// Of the KL, all draws together.
+    weight: f64,
+}
+
+/// The draws of one parameter.
+enum SiteDraws {
+    Plain {
+        q: PlainGaussian,
+        noises: Vec<PlainNoise>,
+    },
+    Taped {
+        values: Vec<Tensor<1>>,
+        /// Weighted.
+        kl: Tensor<1>,
+    },
+}
+
+impl<M: Network> Draws<M> {
+    /// A draw for each of `noises`; the KL will be multiplied by `weight`.
+    pub(super) fn new(network: &Bayesian<M>, mut noises: Vec<Noise>, weight: f64) -> Self {
+        let draws = noises.len();
+        let plain: Vec<Option<PlainGaussian>> = network.factors.iter().map(Factor::plain).collect();
+        let mut jobs = Vec::new();
+        for noise in &mut noises {
+            jobs.extend(plain.iter().map(|q| (q.as_ref(), noise.next_key())));
+        }
+        let drawn: Vec<_> = jobs
+            .par_iter()
+            .map(|(q, key)| q.map(|q| q.draw(*key)))
+            .collect();
+        let mut values: Vec<Vec<Tensor<1>>> = (0..draws).map(|_| Vec::new()).collect();
+        let mut plain_noises: Vec<Vec<PlainNoise>> = plain.iter().map(|_| Vec::new()).collect();
+        let mut taped_values: Vec<Vec<Tensor<1>>> = plain.iter().map(|_| Vec::new()).collect();
+        let keys = jobs.iter().map(|(_, key)| *key);
+        for (at, (drawn, key)) in drawn.into_iter().zip(keys).enumerate() {
+            let (draw, site) = (at / plain.len(), at % plain.len());
+            let value = match drawn {
+                Some((value, noise)) => {
+                    plain_noises[site].push(noise);
+                    value
+                }
+                None => {
+                    let value = network.factors[site].posterior.sample(key);
+                    taped_values[site].push(value.clone());
+                    value.inner()
+                }
+            };
+            values[draw].push(value);
+        }
+        drop(jobs);
+        let parts = plain.into_iter().zip(plain_noises).zip(taped_values);
+        let sites = parts.enumerate().map(|(site, ((q, own), values))| match q {
+            Some(q) => SiteDraws::Plain { q, noises: own },
+            None => {
+                let kl = noises
+                    .iter_mut()
+                    .map(|noise| network.site_kl(site, weight / draws as f64, noise))
+                    .reduce(|total, kl| total + kl);
+                let kl = kl.expect("at least one draw");
+                SiteDraws::Taped { values, kl }
+            }
+        });
+        Self {
+            sites: sites.collect(),
+            models: values
+                .into_iter()
+                .map(|values| network.with_leaves(values))
+                .collect(),
+            weight,
+        }
+    }
+
+    /// The sum over the draws.
+    pub(super) fn sum(&self, loss: impl Fn(&M) -> Tensor<1>) -> Tensor<1> {
+        let terms = self.models.iter().map(loss);
+        let sum = terms.reduce(|total, term| total + term);
+        sum.expect("at least one draw")
+    }
+
+    /// The weighted KL, and the gradients of `share * data + KL`, where `of_data` are those of the data term.
+    pub(super) fn gradients(
+        self,
+        network: &Bayesian<M>,
+        of_data: &Gradients,
+        share: f64,
+    ) -> (f64, GradientsParams) {
+        let mut gradients = GradientsParams::new();
+        let mut of_numbers: Vec<Vec<Tensor<1>>> = self.sites.iter().map(|_| Vec::new()).collect();
+        for (draw, model) in self.models.iter().enumerate() {
+            let mut collect = OfNumbers {
+                of_data,
+                sites: &network.sites,
+                visited: 0,
+                site: 0,
+                of_numbers: &mut of_numbers,
+                // Parameters without a posterior are the same in all draws.
+                others: (draw == 0).then_some((&mut gradients, share)),
+            };
+            model.visit(&mut collect);
+        }
+        let mut kl = 0.0;
+        let mut jobs = Vec::new();
+        let sites = self.sites.into_iter().zip(of_numbers);
+        for (index, (site, of_numbers)) in sites.enumerate() {
+            match site {
+                SiteDraws::Plain { q, noises } => {
+                    let pairs = noises.into_iter().zip(of_numbers).collect();
+                    jobs.push((index, q, network.fixed_prior(index), pairs));
+                }
+                SiteDraws::Taped { values, kl: own } => {
+                    kl += own.clone().into_scalar::<f64>();
+                    let passed_on = values.into_iter().zip(of_numbers).map(|(value, gradient)| {
+                        (value * Tensor::from_inner(gradient.mul_scalar(share))).sum()
+                    });
+                    let total = passed_on.fold(own, |total, term| total + term);
+                    let mut collect = OfParameters {
+                        from: &total.backward(),
+                        into: &mut gradients,
+                    };
+                    network.factors[index].visit(&mut collect);
+                }
+            }
+        }
+        let weight = self.weight;
+        let done: Vec<_> = jobs
+            .into_par_iter()
+            .map(|(index, q, prior, pairs)| (index, q.gradients(prior, weight, pairs, share)))
+            .collect();
+        for (index, (own, of_parameters)) in done {
+            kl += own;
+            let posterior = &network.factors[index].posterior;
+            posterior.register(of_parameters, &mut gradients);
+        }
+        (kl, gradients)
+    }
+}
+
+/// Collects the gradients of drawn numbers by site, and those of the other parameters.
+struct OfNumbers<'a> {
+    of_data: &'a Gradients,
+    sites: &'a [SiteDescription],
+    visited: usize,
+    site: usize,
+    of_numbers: &'a mut [Vec<Tensor<1>>],
+    /// Where they go, and what they are multiplied by.
+    others: Option<(&'a mut GradientsParams, f64)>,
+}
+
+impl ModuleVisitor for OfNumbers<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let position = self.visited;
+        self.visited += 1;
+        let tensor = param.val();
+        let gradient = tensor.grad(self.of_data);
+        let next = self.sites.get(self.site);
+        if next.is_some_and(|site| site.position == position) {
+            // A parameter that the data term does not depend on.
+            let gradient = gradient.unwrap_or_else(|| tensor.inner().zeros_like());
+            let count = gradient.shape().num_elements();
+            self.of_numbers[self.site].push(gradient.reshape([count]));
+            self.site += 1;
+        } else if let (Some((into, share)), Some(gradient)) = (&mut self.others, gradient) {
+            into.register(param.id, gradient.mul_scalar(*share));
+        }
+    }
+}
+
+/// Collects the gradients of a posterior's parameters.
+struct OfParameters<'a> {
+    from: &'a Gradients,
+    into: &'a mut GradientsParams,
+}
+
+impl ModuleVisitor for OfParameters<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = param.val().grad(self.from) {
+            self.into.register(param.id, gradient);
+        }
+    }
+}
