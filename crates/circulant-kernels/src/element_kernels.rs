@@ -8,6 +8,7 @@ use crate::convolution::{BackwardChunk, ForwardChunk};
 use crate::cross_entropy::CrossEntropyChunk;
 use crate::dropout::DropoutChunk;
 use crate::elementwise::{BiasTanhChunk, ColumnSumChunk, TanhBackwardChunk, TanhChunk};
+use crate::gather::ByteRow;
 use crate::gaussian::{
     DiagonalChunk, GramChunk, KlChunk, KlSums, LogVarianceChunk, ResidualChunk,
     SampleBackwardChunk, SampleChunk,
@@ -74,6 +75,8 @@ kernels! {
     attention_forward(HeadForward<'_, Self>) -> ();
     /// The gradients of one head of attention.
     attention_backward(HeadBackward<'_, Self>) -> ();
+    /// A row of bytes as numbers.
+    byte_row(ByteRow<'_, Self>) -> ();
     /// Dropout.
     dropout_chunk(DropoutChunk<'_, Self>) -> ();
     /// A residual connection.

@@ -86,6 +86,16 @@ pub enum KernelError {
         /// The number of classes.
         classes: usize,
     },
+    /// Bytes would not become finite numbers.
+    #[error(
+        "expected a positive divisor and for every channel a finite mean and a positive deviation, got {divisor} and {channels:?}"
+    )]
+    ByteScale {
+        /// The divisor given.
+        divisor: f32,
+        /// Mean and deviation of every channel.
+        channels: Vec<(f32, f32)>,
+    },
     /// A row of a matrix does not exist.
     #[error("row {row}: expected a row in 0..{rows}")]
     Row {

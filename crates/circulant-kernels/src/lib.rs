@@ -69,7 +69,7 @@ pub use elementwise::{bias_tanh, column_sums, tanh_backward, tanh_into};
 pub use ensemble::ensemble_statistics;
 pub use error::KernelError;
 pub use filters::FilterTransform;
-pub use gather::gather_rows;
+pub use gather::{ByteScale, gather_bytes, gather_rows};
 pub use gaussian::{KlGradients, LowRank, SampleGradients};
 pub use gelu::{bias_gelu_backward, bias_gelu_into, gelu_backward, gelu_into};
 pub use gelu_dropout::{bias_gelu_dropout_backward, bias_gelu_dropout_into};

@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 
+use circulant::kernels::ByteScale;
 use serde::{Deserialize, Serialize};
 
 use super::error::DataError;
@@ -106,6 +107,27 @@ impl Normalisation {
         Ok(())
     }
 
+    /// What the bytes of images with so many channels stand for.
+    pub(crate) fn byte_scale(&self, channels: usize) -> Result<ByteScale, DataError> {
+        self.check(channels)?;
+        let scale = match self {
+            Self::Raw => ByteScale::new(1.0),
+            Self::Unit => ByteScale::new(255.0),
+            Self::Standard { mean, std } => {
+                let channels: Vec<(f32, f32)> = mean.iter().copied().zip(std.clone()).collect();
+                ByteScale::standardised(255.0, &channels)
+            }
+        };
+        scale.map_err(|error| {
+            DataError::format(
+                "normalisation",
+                "numbers that make bytes finite",
+                error.to_string(),
+                "use `unit`",
+            )
+        })
+    }
+
     fn byte(&self, x: u8, channel: usize) -> f32 {
         match self {
             Self::Raw => f32::from(x),
@@ -145,6 +167,8 @@ impl Normalisation {
 
 #[cfg(test)]
 mod tests {
+    use circulant::kernels::gather_bytes;
+
     use super::super::labels::Labels;
     use super::*;
 
@@ -168,6 +192,14 @@ mod tests {
         let mut row = Vec::new();
         set.gather(&[1], &standard, &mut row).unwrap();
         assert_eq!(row, values[4..]);
+        let Pixels::U8(bytes) = set.pixels() else {
+            panic!("bytes")
+        };
+        for normalisation in [Normalisation::Raw, Normalisation::Unit, standard] {
+            let (scale, mut out) = (normalisation.byte_scale(2).unwrap(), vec![0.0_f32; 8]);
+            gather_bytes(bytes, &[0, 1], &scale, &mut out);
+            assert_eq!(out, set.values(&normalisation).unwrap());
+        }
     }
 
     #[test]

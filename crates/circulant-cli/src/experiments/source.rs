@@ -11,7 +11,7 @@ use super::config::DataConfig;
 use super::progress::Progress;
 use crate::data::known::{DRAWN, names};
 use crate::data::{
-    Cache, DataSet, ImageSet, Labels, Normalisation, ReadOptions, Split, load_known, read,
+    Cache, DataSet, ImageSet, Labels, Normalisation, Pixels, ReadOptions, Split, load_known, read,
     tiny_imagenet,
 };
 
@@ -159,14 +159,18 @@ pub fn labelled(
     normalisation: &Normalisation,
     classes: usize,
 ) -> anyhow::Result<LabelledData<4>> {
-    let examples = set.examples(normalisation)?;
-    let data = LabelledData::new(
-        examples.values,
-        examples.shape,
-        &examples.labels,
-        classes,
-        &circulant::cpu(),
-    );
+    let (shape, device) = (set.shape(), circulant::cpu());
+    let labels = set.labels().required(set.source())?;
+    let data = match set.pixels() {
+        Pixels::U8(bytes) => {
+            let scale = normalisation.byte_scale(shape[1])?;
+            LabelledData::from_bytes(bytes.clone(), scale, shape, labels, classes, &device)
+        }
+        Pixels::F32(_) => {
+            let values = set.values(normalisation)?;
+            LabelledData::new(values, shape, labels, classes, &device)
+        }
+    };
     data.with_context(|| format!("{} does not suit the model", set.source()))
 }
 

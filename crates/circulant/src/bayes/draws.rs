@@ -203,3 +203,77 @@ impl ModuleVisitor for OfParameters<'_> {
         }
     }
 }
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use super::super::{BayesianConfig, Elbo, Site};
+    use super::*;
+    use crate::functions::cross_entropy;
+    use crate::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
+
+    /// f32, relative to the largest entry of a gradient: sums of some dozens of terms.
+    const TOLERANCE: f32 = 1e-5;
+    const BATCH: usize = 4;
+
+    /// Compares the gradients of every parameter, and counts them.
+    struct Compare {
+        found: GradientsParams,
+        expected: GradientsParams,
+        count: usize,
+    }
+
+    impl ModuleVisitor for Compare {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let expected = self.expected.get::<D>(param.id).expect("on the tape");
+            let found = self.found.get::<D>(param.id).expect("off the tape");
+            let size: f32 = expected.clone().abs().max().into_scalar();
+            let gap: f32 = (found - expected).abs().max().into_scalar();
+            assert!(gap <= TOLERANCE * size, "{gap} of {size}");
+            assert!(size > 0.0);
+            self.count += 1;
+        }
+    }
+
+    /// All kinds of posteriors, two draws.
+    #[test]
+    fn gradients_are_those_of_the_tape() {
+        let device = crate::cpu().autodiff();
+        let config =
+            ImageClassifierConfig::new(HiddenKind::SpectralCirculant).with_image([1, 3, 5]);
+        let model = config.with_classes(3).init(&device);
+        let layout = model.hidden.spectrum_layout().expect("spectral");
+        let x = Tensor::<1, burn::tensor::Int>::arange(0..(BATCH * 15) as i64, &device).float();
+        let x = x.mul_scalar(0.7).sin().reshape([BATCH, 1, 3, 5]);
+        let loss = |model: &ImageClassifier| cross_entropy(model.forward(x.clone()), [0, 2, 1, 0]);
+        let learned = Site::learned_slope(&layout, 0.5).expect("valid");
+        for (hidden, parameters) in [
+            (Site::default_spectral(&layout).with_rank(3), 8),
+            (learned, 10),
+            (Site::mean_field(0.5), 6),
+            (Site::point(1.0), 5),
+            (Site::deterministic(), 5),
+        ] {
+            let network = BayesianConfig::new()
+                .with_site("hidden.coordinates", hidden)
+                .with_site("hidden.bias", Site::point(2.0))
+                .with_site("output.bias", Site::deterministic())
+                .init(model.clone())
+                .expect("valid");
+            let elbo = Elbo::new(7).expect("valid").with_samples(2).expect("valid");
+            let estimate = elbo.estimate(&network, BATCH, 5, 3, |model| loss(model).neg());
+            let draws = Draws::new(&network, elbo.noises(5, 3), elbo.kl_weight(3));
+            let data = draws.sum(loss);
+            let (kl, found) = draws.gradients(&network, &data.backward(), elbo.share(BATCH));
+            let expected: f64 = estimate.kl.into_scalar();
+            assert!((kl - expected).abs() <= f64::from(TOLERANCE) * expected.abs());
+            let expected = GradientsParams::from_grads(estimate.loss.backward(), &network);
+            let mut compare = Compare {
+                found,
+                expected,
+                count: 0,
+            };
+            network.visit(&mut compare);
+            assert_eq!(compare.count, parameters);
+        }
+    }
+}

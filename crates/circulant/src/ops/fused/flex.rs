@@ -5,8 +5,8 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{DType, ElementConversion, Shape, TensorData};
 use burn_flex::FlexTensor;
 use circulant_kernels::{
-    Activation, AdamSettings, AdamState, Convolution, NoiseKey, adam_step, cross_entropy,
-    gather_rows, tanh_backward, tanh_into,
+    Activation, AdamSettings, AdamState, ByteScale, Convolution, NoiseKey, adam_step,
+    cross_entropy, gather_bytes, gather_rows, tanh_backward, tanh_into,
 };
 
 use super::dense::{Conv, Linear};
@@ -84,6 +84,17 @@ fn select_rows_typed<T: Native>(x: &FlexTensor, rows: &[usize]) -> FlexTensor {
     let mut out = Buffer::<T>::any(row * rows.len());
     gather_rows(numbers(x, "x"), rows, out.as_mut());
     out.into_tensor(Shape::from(shape))
+}
+
+pub(super) fn rows_of_bytes<const D: usize>(
+    bytes: &[u8],
+    rows: &[usize],
+    scale: &ByteScale,
+    shape: [usize; D],
+) -> FlexTensor {
+    let mut out = Buffer::<f32>::any(shape.iter().product());
+    gather_bytes(bytes, rows, scale, out.as_mut());
+    out.into_tensor(Shape::from(shape.to_vec()))
 }
 
 fn adam_typed<T: Native>(

@@ -37,8 +37,8 @@ use std::sync::Arc;
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, backend_extension};
-use burn::tensor::{Device, Shape};
-use circulant_kernels::{Activation, AdamSettings, Convolution, NoiseKey};
+use burn::tensor::{Device, Shape, Tensor, TensorData};
+use circulant_kernels::{Activation, AdamSettings, ByteScale, Convolution, NoiseKey, gather_bytes};
 
 pub(crate) use self::plain::{PlainGaussian, PlainGradients, PlainNoise};
 use super::Operator;
@@ -72,6 +72,29 @@ pub struct Selection {
     pub rows: Option<Labels>,
     /// Their classes.
     pub labels: Labels,
+}
+
+/// The rows of a matrix of bytes at `rows`, as the numbers that they stand for, in the shape `shape`. Not differentiable.
+///
+/// # Panics
+///
+/// Panics if a row does not exist.
+pub(crate) fn rows_of_bytes<const D: usize>(
+    bytes: &[u8],
+    rows: &[usize],
+    scale: &ByteScale,
+    shape: [usize; D],
+    device: &Device,
+) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if is_native(device) {
+        return Tensor::from_primitive::<burn::backend::Flex>(flex::rows_of_bytes(
+            bytes, rows, scale, shape,
+        ));
+    }
+    let mut out = vec![0.0_f32; shape.iter().product()];
+    gather_bytes(bytes, rows, scale, &mut out);
+    Tensor::from_data(TensorData::new(out, shape), device)
 }
 
 /// Whether the operations of [`FusedOps`] exist on `device`.
