@@ -41,7 +41,7 @@ use crate::butterfly::Complexes;
 use crate::real::Real;
 use crate::simd::{Kernel, Vector};
 use columns::{finish_columns, load_columns};
-use plan::{Stage, Step, slot};
+use plan::{Step, slot};
 use row_tiles::{first_stage, last_stage};
 use stages::{Blocks, along_axis, decimate, interleave};
 
@@ -101,8 +101,7 @@ macro_rules! for_radix {
 }
 
 /// One block from rows to rows: each of the three steps may be left out. What the first stage leaves
-/// independent goes through all of them before its neighbour, and so stays in the near cache; where such a part is too
-/// large for it, the same again with what the second stage leaves independent.
+/// independent goes through all of them before its neighbour, and so stays in the near cache.
 pub struct BlockPass<'a, T> {
     pub(crate) forward: Option<ForwardBlock<'a, T>>,
     pub(crate) adjoint: Option<Adjoint<T>>,
@@ -142,49 +141,23 @@ impl<T: Real> Kernel<T> for BlockPass<'_, T> {
             if let Some(forward) = &self.forward {
                 forward.first::<V>();
             }
-            let (outer, inner) = plan.rest_by_level(2 * V::LANES * size_of::<T>());
             for part in plan.parts() {
+                let slots = slot(part.start, plan.shift)..slot(part.end - 1, plan.shift) + 1;
                 if let Some(forward) = &self.forward {
-                    forward.stages::<V>(outer, &part);
+                    forward.rest::<V>(&part);
                 }
-                let step = outer.last().map_or(part.len(), |stage| stage.span);
-                for start in part.clone().step_by(step) {
-                    self.middle::<V>(plan, inner, &(start..start + step));
+                if let Some(adjoint) = &self.adjoint {
+                    adjoint.run::<V>(slots.clone());
                 }
                 if let Some(inverse) = &self.inverse {
-                    inverse.stages::<V>(outer, &part);
+                    if let Some(product) = &inverse.product {
+                        product.run::<V>(slots, inverse.block);
+                    }
+                    inverse.rest::<V>(&part);
                 }
             }
             if let Some(inverse) = &self.inverse {
                 inverse.last::<V>();
-            }
-        }
-    }
-}
-
-impl<T: Real> BlockPass<'_, T> {
-    /// The last stages of some positions that are independent of all others, what is done to their spectrum, and the same stages back.
-    #[inline(always)]
-    unsafe fn middle<V: Vector<Scalar = T>>(
-        &self,
-        plan: &LanePlan<T>,
-        stages: &[Stage<T>],
-        positions: &Range<usize>,
-    ) {
-        let slots = slot(positions.start, plan.shift)..slot(positions.end - 1, plan.shift) + 1;
-        // SAFETY: see the head of the file.
-        unsafe {
-            if let Some(forward) = &self.forward {
-                forward.stages::<V>(stages, positions);
-            }
-            if let Some(adjoint) = &self.adjoint {
-                adjoint.run::<V>(slots.clone());
-            }
-            if let Some(inverse) = &self.inverse {
-                if let Some(product) = &inverse.product {
-                    product.run::<V>(slots, inverse.block);
-                }
-                inverse.stages::<V>(stages, positions);
             }
         }
     }
@@ -212,11 +185,11 @@ impl<T: Real> ForwardBlock<'_, T> {
         }
     }
 
-    /// Some of the stages after the first, on positions that are independent of all others.
+    /// The other stages of one part.
     #[inline(always)]
-    unsafe fn stages<V: Vector<Scalar = T>>(&self, stages: &[Stage<T>], positions: &Range<usize>) {
-        for stage in stages {
-            let blocks = Blocks::new(self.block, positions.clone(), stage, self.plan.shift);
+    unsafe fn rest<V: Vector<Scalar = T>>(&self, part: &Range<usize>) {
+        for stage in self.plan.first_and_rest().1 {
+            let blocks = Blocks::new(self.block, part.clone(), stage, self.plan.shift);
             // SAFETY: see the head of the file.
             unsafe {
                 match &stage.step {
@@ -231,11 +204,11 @@ impl<T: Real> ForwardBlock<'_, T> {
 }
 
 impl<T: Real> InverseBlock<'_, T> {
-    /// The way back through [`ForwardBlock::stages`].
+    /// All stages of one part but the last.
     #[inline(always)]
-    unsafe fn stages<V: Vector<Scalar = T>>(&self, stages: &[Stage<T>], positions: &Range<usize>) {
-        for stage in stages.iter().rev() {
-            let blocks = Blocks::new(self.block, positions.clone(), stage, self.plan.shift);
+    unsafe fn rest<V: Vector<Scalar = T>>(&self, part: &Range<usize>) {
+        for stage in self.plan.first_and_rest().1.iter().rev() {
+            let blocks = Blocks::new(self.block, part.clone(), stage, self.plan.shift);
             // SAFETY: see the head of the file.
             unsafe {
                 match &stage.step {

@@ -13,8 +13,6 @@ use crate::real::Real;
 
 /// Gaps are at least this many positions apart.
 const GAP_UNIT: usize = 64;
-/// Bytes of a part that stays in the near cache through several stages.
-const NEAR_CACHE: usize = 32 * 1024;
 /// A shift that leaves no gap.
 const NO_GAPS: u32 = usize::BITS - 1;
 
@@ -108,19 +106,6 @@ impl<T: Real> LanePlan<T> {
             None => self.len,
         };
         (0..self.len).step_by(part).map(move |at| at..at + part)
-    }
-
-    /// The stages after the first: those that run over a whole part, because it is too large for the near cache, and those that
-    /// run on each of the pieces that these leave. An entry is a position's numbers, in bytes.
-    #[inline(always)]
-    pub(super) fn rest_by_level(&self, entry: usize) -> (&[Stage<T>], &[Stage<T>]) {
-        let (first, rest) = self.first_and_rest();
-        let part = first.map_or(self.len, |(_, _, stage)| stage.span);
-        let butterflies = rest
-            .iter()
-            .all(|stage| matches!(stage.step, Step::Butterfly { .. }));
-        let outer = usize::from(part * entry > NEAR_CACHE && rest.len() > 1 && butterflies);
-        rest.split_at(outer)
     }
 
     /// The frequency, as index into the grid, in each slot of a transformed block; `None` in gaps.

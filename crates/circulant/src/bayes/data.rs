@@ -27,7 +27,7 @@ enum Inputs<const D: usize> {
     Numbers(Tensor<D>),
     /// A quarter of the memory; batches become numbers when they are taken.
     Bytes {
-        values: Arc<[u8]>,
+        values: Arc<Vec<u8>>,
         scale: ByteScale,
         shape: [usize; D],
         device: Device,
@@ -109,7 +109,7 @@ impl<const D: usize> LabelledData<D> {
         sum.update(&scale.to_bytes());
         sum.update(&inputs);
         let inputs = Inputs::Bytes {
-            values: inputs.into(),
+            values: Arc::new(inputs),
             scale,
             shape,
             device: device.clone().inner(),
