@@ -16,10 +16,11 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{Device, Gradients, Tensor};
+use burn::optim::SgdConfig;
+use burn::tensor::{Device, Tensor};
 use circulant::bayes::{
-    Bayesian, BayesianConfig, Classifier, Elbo, LabelledData, Noise, PredictiveConfig, Purpose,
-    Svi, SviConfig,
+    Bayesian, BayesianConfig, Classifier, LabelledData, Noise, PredictiveConfig, Purpose, Svi,
+    SviConfig,
 };
 use circulant::kernels::{ByteScale, standard_normal};
 use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
@@ -163,15 +164,27 @@ fn run_steps(case: &str, steps: u64, start: Instant) {
     );
 }
 
-/// Parameters and gradients under the names that the peers use.
-struct Collect<'a> {
-    gradients: &'a Gradients,
+/// The learning rate of the exported step, a power of two: it takes the parameters so far that what they move by is the gradient
+/// to the last bits.
+const EXPORT_RATE: f64 = 16384.0;
+
+/// Parameters under the names that the peers use.
+#[derive(Default)]
+struct Collect {
     /// Of the number at hand, `SITE, posterior, FIELD`.
     path: Vec<String>,
     tensors: Vec<(String, Vec<usize>, Vec<f32>)>,
 }
 
-impl ModuleVisitor for Collect<'_> {
+impl Collect {
+    fn parameters(network: &Bayesian<ImageClassifier>) -> Vec<(String, Vec<usize>, Vec<f32>)> {
+        let mut collect = Self::default();
+        network.visit(&mut collect);
+        collect.tensors
+    }
+}
+
+impl ModuleVisitor for Collect {
     fn enter_module(&mut self, name: &str, container: &str) {
         if !container.starts_with("Enum:") {
             self.path.push(name.to_owned());
@@ -188,15 +201,11 @@ impl ModuleVisitor for Collect<'_> {
         let [site, _, field] = &self.path[..] else {
             return;
         };
-        let site = short(site);
-        let tensor = param.val();
-        let gradient = tensor.grad(self.gradients).expect("a gradient");
+        let name = format!("{}.{field}", short(site));
+        let tensor = param.val().inner();
         let shape = tensor.dims().to_vec();
-        for (part, tensor) in [("parameter", tensor.inner()), ("gradient", gradient)] {
-            let values = tensor.into_data().try_into_vec().expect("f32");
-            let name = format!("{part}.{site}.{field}");
-            self.tensors.push((name, shape.clone(), values));
-        }
+        let values = tensor.into_data().try_into_vec().expect("f32");
+        self.tensors.push((name, shape, values));
     }
 }
 
@@ -219,20 +228,25 @@ fn export(case: &str, file: &str) {
     let all: Vec<usize> = (0..batch).collect();
     let examples = data.batch(&all);
     let on_tape = examples.clone().map(Tensor::from_inner);
-    let estimate =
-        Elbo::new(EXAMPLES)
-            .expect("not empty")
-            .estimate(&network, batch, 0, 0, |model| {
-                model.cross_entropy(on_tape.clone()).neg()
-            });
-    let gradients = estimate.loss.clone().backward();
-    let mut collect = Collect {
-        gradients: &gradients,
-        path: Vec::new(),
-        tensors: Vec::new(),
-    };
-    network.visit(&mut collect);
-    let mut tensors = collect.tensors;
+    // The very step that is timed, but for the optimiser.
+    let config = SviConfig::new().with_learning_rate(EXPORT_RATE);
+    let optimizer = SgdConfig::new().init();
+    let mut svi = Svi::with_optimizer(network.clone(), optimizer, config, EXAMPLES).expect("valid");
+    let step = svi.step(batch, |model| model.cross_entropy(on_tape.clone()).neg());
+    let report = step.expect("a finite loss");
+    let mut tensors = Vec::new();
+    let after = Collect::parameters(svi.network());
+    for ((name, shape, before), (_, _, after)) in
+        Collect::parameters(&network).into_iter().zip(after)
+    {
+        let moved = before
+            .iter()
+            .zip(&after)
+            .map(|(before, after)| before - after);
+        let gradient = moved.map(|by| by / EXPORT_RATE as f32).collect();
+        tensors.push((format!("gradient.{name}"), shape.clone(), gradient));
+        tensors.push((format!("parameter.{name}"), shape, before));
+    }
     let mut noise = Noise::new(0, Purpose::Training, 0, 0);
     for (path, _) in network.posteriors() {
         let site = short(path);
@@ -250,10 +264,9 @@ fn export(case: &str, file: &str) {
         }
         tensors.push((format!("noise.{site}"), vec![count], values));
     }
-    let scalar = |tensor: Tensor<1>| vec![tensor.into_scalar::<f32>()];
-    tensors.push(("loss".into(), vec![1], scalar(estimate.loss)));
-    // Per example in the estimate, in all in the file.
-    let kl = scalar(estimate.kl.mul_scalar(EXAMPLES as f64));
+    tensors.push(("loss".into(), vec![1], vec![report.loss as f32]));
+    // Per example in the report, in all in the file.
+    let kl = vec![(report.kl * EXAMPLES as f64) as f32];
     tensors.push(("kl".into(), vec![1], kl));
     let pixels = examples.inputs.into_data().try_into_vec().expect("f32");
     tensors.push(("inputs".into(), vec![batch, 1, 28, 28], pixels));

@@ -12,6 +12,7 @@
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Gradients, Tensor};
+use circulant_kernels::NoiseKey;
 use rayon::prelude::*;
 
 use super::network::{Bayesian, Factor, Network, SiteDescription};
@@ -36,7 +37,7 @@ enum SiteDraws {
     Taped {
         values: Vec<Tensor<1>>,
         /// Weighted.
-        kl: Tensor<1>,
+        kl: Box<Tensor<1>>,
     },
 }
 
@@ -44,53 +45,46 @@ impl<M: Network> Draws<M> {
     /// A draw for each of `noises`; the KL will be multiplied by `weight`.
     pub(super) fn new(network: &Bayesian<M>, mut noises: Vec<Noise>, weight: f64) -> Self {
         let draws = noises.len();
+        let keys_of_draw =
+            |noise: &mut Noise| network.factors.iter().map(|_| noise.next_key()).collect();
+        let keys: Vec<Vec<NoiseKey>> = noises.iter_mut().map(keys_of_draw).collect();
         let plain: Vec<Option<PlainGaussian>> = network.factors.iter().map(Factor::plain).collect();
-        let mut jobs = Vec::new();
-        for noise in &mut noises {
-            jobs.extend(plain.iter().map(|q| (q.as_ref(), noise.next_key())));
-        }
-        let drawn: Vec<_> = jobs
-            .par_iter()
-            .map(|(q, key)| q.map(|q| q.draw(*key)))
+        let drawn: Vec<_> = plain
+            .into_par_iter()
+            .enumerate()
+            .map(|(site, q)| {
+                let draw = |q: &PlainGaussian| keys.iter().map(|keys| q.draw(keys[site])).unzip();
+                q.map(|q| (draw(&q), q))
+            })
             .collect();
-        let mut values: Vec<Vec<Tensor<1>>> = (0..draws).map(|_| Vec::new()).collect();
-        let mut plain_noises: Vec<Vec<PlainNoise>> = plain.iter().map(|_| Vec::new()).collect();
-        let mut taped_values: Vec<Vec<Tensor<1>>> = plain.iter().map(|_| Vec::new()).collect();
-        let keys = jobs.iter().map(|(_, key)| *key);
-        for (at, (drawn, key)) in drawn.into_iter().zip(keys).enumerate() {
-            let (draw, site) = (at / plain.len(), at % plain.len());
-            let value = match drawn {
-                Some((value, noise)) => {
-                    plain_noises[site].push(noise);
-                    value
-                }
+        let (mut numbers, mut sites) = (Vec::new(), Vec::new());
+        for (site, drawn) in drawn.into_iter().enumerate() {
+            let (own, site) = match drawn {
+                Some(((own, noises), q)) => (own, SiteDraws::Plain { q, noises }),
                 None => {
-                    let value = network.factors[site].posterior.sample(key);
-                    taped_values[site].push(value.clone());
-                    value.inner()
+                    let sample =
+                        |keys: &Vec<NoiseKey>| network.factors[site].posterior.sample(keys[site]);
+                    let values: Vec<Tensor<1>> = keys.iter().map(sample).collect();
+                    let kl = noises
+                        .iter_mut()
+                        .map(|noise| network.site_kl(site, weight / draws as f64, noise))
+                        .reduce(|total, kl| total + kl)
+                        .expect("at least one draw");
+                    let own = values.iter().map(|value| value.clone().inner()).collect();
+                    let kl = Box::new(kl);
+                    (own, SiteDraws::Taped { values, kl })
                 }
             };
-            values[draw].push(value);
+            let own: Vec<Tensor<1>> = own;
+            numbers.push(own);
+            sites.push(site);
         }
-        drop(jobs);
-        let parts = plain.into_iter().zip(plain_noises).zip(taped_values);
-        let sites = parts.enumerate().map(|(site, ((q, own), values))| match q {
-            Some(q) => SiteDraws::Plain { q, noises: own },
-            None => {
-                let kl = noises
-                    .iter_mut()
-                    .map(|noise| network.site_kl(site, weight / draws as f64, noise))
-                    .reduce(|total, kl| total + kl);
-                let kl = kl.expect("at least one draw");
-                SiteDraws::Taped { values, kl }
-            }
-        });
+        let model = |draw: usize| {
+            network.with_leaves(numbers.iter().map(|own| own[draw].clone()).collect())
+        };
         Self {
-            sites: sites.collect(),
-            models: values
-                .into_iter()
-                .map(|values| network.with_leaves(values))
-                .collect(),
+            models: (0..draws).map(model).collect(),
+            sites,
             weight,
         }
     }
@@ -134,6 +128,7 @@ impl<M: Network> Draws<M> {
                 }
                 SiteDraws::Taped { values, kl: own } => {
                     kl += own.clone().into_scalar::<f64>();
+                    let own = *own;
                     let passed_on = values.into_iter().zip(of_numbers).map(|(value, gradient)| {
                         (value * Tensor::from_inner(gradient.mul_scalar(share))).sum()
                     });

@@ -11,7 +11,7 @@ use super::is_native;
 
 /// A Gaussian posterior without its history.
 #[derive(Debug)]
-pub(crate) struct PlainGaussian(Gaussian);
+pub(crate) struct PlainGaussian(Box<Gaussian>);
 
 /// The noise of a draw.
 #[derive(Debug)]
@@ -37,7 +37,8 @@ impl PlainGaussian {
         is_native(&mean.device()).then(|| {
             let low_rank = low_rank.map(|(factor, scale)| (native(factor), native(scale)));
             let (mean, log_deviation) = (native(mean), native(log_deviation));
-            Self(Gaussian::new(mean, low_rank, log_deviation, jitter))
+            let q = Gaussian::new(mean, low_rank, log_deviation, jitter);
+            Self(Box::new(q))
         })
     }
 
