@@ -322,12 +322,14 @@ type Versions<'a> = Vec<(&'static str, Box<dyn FnMut() + 'a>)>;
 
 struct Report<'a> {
     options: &'a Options,
+    /// Where the numbers of one case go instead of its times.
+    export: Option<String>,
     crossover: Option<usize>,
 }
 
 impl Report<'_> {
     fn wants(&self, case: &str) -> bool {
-        match self.options.export {
+        match self.export {
             Some(_) => case == self.options.case,
             None => case.contains(&self.options.case),
         }
@@ -370,7 +372,7 @@ impl Report<'_> {
         }
         let layout = HalfSpectrum::new(length).expect("valid");
         let mut work = Work::new(CirculantPlan::new_1d(&layout), rows, 1);
-        if let Some(file) = &self.options.export {
+        if let Some(file) = &self.export {
             return work.export(backward, file);
         }
         let mut plain = Plain::new(length, &work.x);
@@ -427,7 +429,7 @@ impl Report<'_> {
         let layout = HalfPlane::new(side, side).expect("valid");
         let plan = CirculantPlan::new_2d(&layout, inputs, outputs).expect("valid");
         let mut work = Work::new(plan, batch, outputs);
-        if let Some(file) = &self.options.export {
+        if let Some(file) = &self.export {
             return work.export(backward, file);
         }
         let mut memory = Memory::new(work.x.len(), work.y.len(), work.coordinates.len());
@@ -455,10 +457,30 @@ impl Report<'_> {
     }
 }
 
+/// Case and file of `--export CASE FILE`.
+fn export_asked_for() -> Option<(String, String)> {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--export");
+    arguments.next()?;
+    let expected = "--export needs a case and a file";
+    let mut value = || arguments.next().expect(expected);
+    Some((value(), value()))
+}
+
 fn main() {
-    let options = Options::start();
-    let quiet = options.json || options.export.is_some();
-    if !quiet {
+    let (options, export) = match export_asked_for() {
+        None => (Options::start(), None),
+        Some((case, file)) => {
+            let (seconds, threads) = (0.0, 0);
+            let options = Options {
+                json: true,
+                case,
+                seconds,
+                threads,
+            };
+            (options, Some(file))
+        }
+    };
+    if !options.json {
         println!(
             "f32, {} threads, milliseconds; a factor above 1 means that ours is faster",
             options.threads
@@ -470,6 +492,7 @@ fn main() {
     }
     let mut report = Report {
         options: &options,
+        export,
         crossover: None,
     };
     for (rows, length) in [(512, 784), (8320, 128), (512, 2048), (64, 16384)] {
@@ -483,14 +506,14 @@ fn main() {
         report.images(batch, channels, channels, side, true);
         report.images(batch, channels, channels, side, false);
     }
-    if quiet && options.case.is_empty() {
+    if options.json && options.case.is_empty() {
         return;
     }
     for length in [16, 32, 48, 64, 96, 128, 256] {
         report.signals(4096, length, false, false);
     }
     if let Some(length) = report.crossover
-        && !quiet
+        && !options.json
     {
         println!("circulant beats the dense product from d = {length} on, among the lengths above");
     }

@@ -8,9 +8,6 @@ pub struct Options {
     pub case: String,
     pub seconds: f64,
     pub threads: usize,
-    /// Where the numbers of the case go instead of its times.
-    #[allow(dead_code, reason = "not every benchmark has numbers to show")]
-    pub export: Option<String>,
 }
 
 impl Options {
@@ -38,7 +35,6 @@ impl Options {
             case: String::new(),
             seconds: 1.0,
             threads: 2,
-            export: None,
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(flag) = arguments.next() {
@@ -47,10 +43,6 @@ impl Options {
                 "--json" => options.json = true,
                 "--bench" => {}
                 "--case" => options.case = value()?,
-                "--export" => {
-                    options.case = value()?;
-                    options.export = Some(value()?);
-                }
                 "--seconds" => {
                     options.seconds = value()?.parse().map_err(|e| format!("--seconds: {e}"))?
                 }
@@ -59,7 +51,7 @@ impl Options {
                 }
                 other => {
                     return Err(format!(
-                        "unknown flag {other}; known: --json --case --seconds --threads --export"
+                        "unknown flag {other}; known: --json --case --seconds --threads"
                     ));
                 }
             }
