@@ -30,8 +30,9 @@ def fail(message: str) -> None:
 
 
 def build() -> str:
-    # The test profile compiles the kernels as they ship, and CI has them already.
-    command = ["cargo", "build", "--package", "circulant-kernels", "--bench", "instructions", "--message-format=json"]
+    # The test profile compiles the kernels as they ship. Of the whole workspace, because a package alone may have other features:
+    # so CI has all of it but this program.
+    command = ["cargo", "build", "--workspace", "--bench", "instructions", "--message-format=json"]
     # Incremental builds cut the code into other pieces, which changes what is inlined; CI does not use them either.
     environment = os.environ | {"CARGO_INCREMENTAL": "0"}
     built = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)

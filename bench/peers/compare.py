@@ -22,7 +22,7 @@ import chart
 import environment
 import markdown
 from cases import CHECKS, SUITES, parse
-from contestants import Ours, Peer
+from contestants import FRESH, Ours, Peer
 from environment import HERE, Failed, log
 
 PEERS = ("torch", "jax")
@@ -110,25 +110,25 @@ def check_peers(options, python):
     return good
 
 
-def exported_cases(options):
-    """Everything whose numbers ours can export."""
-    for suite in suites(options):
-        cases = CHECKS["vit"] if suite == "vit" else SUITES[suite]
-        yield from (case for case in cases if options.case in case and can_export(case))
-
-
-def can_export(case):
-    return parse(case).work in ("layer", "svi", "step")
+def proof_of(case):
+    """The case whose numbers ours exports to prove this one; None for a norm, whose number is compared whenever it is timed."""
+    parsed = parse(case)
+    if parsed.suite == "norms":
+        return None
+    if parsed.suite == "vit":
+        return f"vit/{parsed.model}/3"  # the reference of a whole transformer is slow
+    # Memory and start are those of the SVI case whose name follows.
+    return case.partition("/")[2] if parsed.work in FRESH else case
 
 
 def prove(case, ours, peers, python):
     """Whether the numbers that ours computes are those of the peers, or of the f64 reference."""
-    suite = parse(case).suite
+    parsed = parse(case)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "numbers"
         ours.export(case, path)
-        if suite != "layers":
-            command = [python, HERE / f"{suite}_check.py", case, path]
+        if parsed.work in ("svi", "step"):
+            command = [python, HERE / f"{parsed.suite}_check.py", case, path]
             done = subprocess.run(command, stdout=sys.stderr)
             if done.returncode not in (0, 1):
                 raise Failed(f"{case}: the exported step could not be checked")
@@ -141,18 +141,13 @@ def prove(case, ours, peers, python):
         return good
 
 
-def checked_as(case):
-    """The case itself; a small one for a whole transformer, whose reference is slow."""
-    small = {f"vit/{parse(name).model}/128": name for name in CHECKS["vit"]}
-    return small.get(case, case)
-
-
 def check_ours(options, python):
     """Let ours export the numbers of every case that it can, and compare."""
     good, ours = True, Ours(make_ours(options), options.threads or 2)
     with ExitStack() as stack:
         peers = start_peers(stack, python, options.threads or 2)
-        for case in exported_cases(options):
+        chosen = [case for suite in suites(options) for case in SUITES[suite] if options.case in case]
+        for case in dict.fromkeys(filter(None, map(proof_of, chosen))):
             agreed = prove(case, ours, peers, python)
             print(f"{case:46}{'ours agrees' if agreed else 'ours is WRONG'}", flush=True)
             good &= agreed
@@ -259,9 +254,12 @@ def compare_on(threads, chosen, executable_of_case, options, python):
         log(json.dumps({**report["machine"], **report["versions"]}))
         sides = [Ours(executable_of_case, threads), *peers]
         print(f"{threads} thread{'s' if threads > 1 else ''}\n{header()}", flush=True)
+        proven = {None}
         for case in chosen:
-            if can_export(case) and not prove(checked_as(case), sides[0], peers, python):
+            proof = proof_of(case)
+            if proof not in proven and not prove(proof, sides[0], peers, python):
                 raise Failed(f"{case}: ours computes other numbers, see above")
+            proven.add(proof)
             result = measure(case, sides, options.rounds, options.seconds)
             report["cases"].append(result)
             print(row(result), flush=True)

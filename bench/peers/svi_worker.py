@@ -64,6 +64,25 @@ def check(peer, case):
     return errors
 
 
+def agree(peer, case, path):
+    """How far a prediction is from the one that ours wrote to a file, with its inputs, parameters and noise."""
+    from safetensors.numpy import load_file
+
+    tensors = load_file(path)
+
+    def part(prefix, shapes, leading=()):
+        return {name: tensors[prefix + name].reshape(*leading, *shape) for name, shape in shapes.items()}
+
+    parameters = part("parameter.", svi_problem.parameter_shapes(case.model))
+    noise = part("noise.", svi_problem.noise_shapes(case.model), (case.samples,))
+    noises = [{name: values[s] for name, values in noise.items()} for s in range(case.samples)]
+    inputs = tensors["inputs"].reshape(case.batch, svi_problem.PIXELS)
+    prediction = implementation(peer).Prediction(case.model, case.samples, inputs, parameters)
+    names = ("probabilities", "predictive_entropy", "expected_entropy")
+    found = [np.asarray(v) for v in prediction.run(noises)]
+    return {"by hand": reference.relative_error(found, [tensors[name] for name in names])}
+
+
 def flat(result):
     """Loss, KL and gradients. The one bias of a circulant layer goes with its weights: alone it may be near zero by chance."""
     loss, kl, gradients = result

@@ -13,7 +13,14 @@ const MAX_IDLE: usize = 32;
 /// Idle buffers of one number type, shared by all plans and threads.
 #[derive(Debug)]
 pub struct Pool<T> {
-    idle: Mutex<Vec<Vec<T>>>,
+    idle: Mutex<Vec<Idle<T>>>,
+}
+
+/// A buffer with the thread that used it last, in whose near cache it still may be.
+#[derive(Debug)]
+struct Idle<T> {
+    memory: Vec<T>,
+    thread: Option<usize>,
 }
 
 impl<T> Pool<T> {
@@ -48,11 +55,12 @@ impl<T: Real> Scratch<T> {
             .idle
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // The tightest fit, so that a small request does not hold a large buffer.
+        // The tightest fit, so that a small request does not hold a large buffer; among equals one of this thread.
+        let thread = rayon::current_thread_index();
         let best = (0..idle.len())
-            .filter(|&i| idle[i].len() >= needed)
-            .min_by_key(|&i| idle[i].len());
-        let memory = best.map(|i| idle.swap_remove(i));
+            .filter(|&i| idle[i].memory.len() >= needed)
+            .min_by_key(|&i| (idle[i].memory.len(), idle[i].thread != thread));
+        let memory = best.map(|i| idle.swap_remove(i).memory);
         drop(idle);
         let memory = memory.unwrap_or_else(|| vec![T::zero(); needed]);
         let offset = memory.as_ptr().align_offset(ALIGNMENT);
@@ -94,10 +102,13 @@ impl<T: Real> Drop for Scratch<T> {
             .idle
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        idle.push(memory);
+        idle.push(Idle {
+            memory,
+            thread: rayon::current_thread_index(),
+        });
         if idle.len() > MAX_IDLE {
             // Drop the largest: the small ones are needed on every call.
-            if let Some(largest) = (0..idle.len()).max_by_key(|&i| idle[i].len()) {
+            if let Some(largest) = (0..idle.len()).max_by_key(|&i| idle[i].memory.len()) {
                 idle.swap_remove(largest);
             }
         }

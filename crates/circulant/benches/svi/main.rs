@@ -3,29 +3,24 @@
 //! ```text
 //! cargo bench -p circulant --bench svi -- [--json] [--case PART] [--seconds S] [--threads N]
 //! ... --run-steps 1000 --case svi/spectral-circulant/512   memory and time to the first step of a fresh process
-//! ... --export CASE FILE                                    everything about one step, for others to check
+//! ... --export CASE FILE                                    everything about one step or prediction, for others to check
 //! ```
 //!
 //! `bench/peers` compares with NumPyro, JAX and PyTorch.
 
+mod export;
+#[path = "../options/mod.rs"]
 mod options;
 
-use std::collections::HashMap;
 use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use burn::module::{Module, ModuleVisitor, Param};
-use burn::optim::SgdConfig;
-use burn::tensor::{Device, Tensor};
-use circulant::bayes::{
-    Bayesian, BayesianConfig, Classifier, LabelledData, Noise, PredictiveConfig, Purpose, Svi,
-    SviConfig,
-};
-use circulant::kernels::{ByteScale, standard_normal};
+use burn::tensor::Device;
+use circulant::bayes::{Bayesian, BayesianConfig, LabelledData, PredictiveConfig, Svi, SviConfig};
+use circulant::kernels::ByteScale;
 use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
 use options::{Options, number};
-use safetensors::tensor::{Dtype, TensorView};
 
 const EXAMPLES: usize = 60_000;
 const PIXELS: usize = 784;
@@ -81,12 +76,22 @@ fn network(kind: HiddenKind, device: &Device) -> Bayesian<ImageClassifier> {
     config.init(model).expect("a valid choice")
 }
 
+fn model(name: &str) -> Option<HiddenKind> {
+    let found = MODELS.iter().find(|(model, _)| *model == name)?;
+    Some(found.1)
+}
+
 /// `svi/MODEL/BATCH` to model and batch.
 fn parse(case: &str) -> Option<(HiddenKind, usize)> {
-    let mut parts = case.strip_prefix("svi/")?.split('/');
-    let name = parts.next()?;
-    let (_, kind) = MODELS.iter().find(|(model, _)| *model == name)?;
-    Some((*kind, parts.next()?.parse().ok()?))
+    let (name, batch) = case.strip_prefix("svi/")?.split_once('/')?;
+    Some((model(name)?, batch.parse().ok()?))
+}
+
+/// `predictive/MODEL/SAMPLESxINPUTS` to model, samples and inputs.
+fn parse_predictive(case: &str) -> Option<(HiddenKind, usize, usize)> {
+    let (name, sizes) = case.strip_prefix("predictive/")?.split_once('/')?;
+    let (samples, inputs) = sizes.split_once('x')?;
+    Some((model(name)?, samples.parse().ok()?, inputs.parse().ok()?))
 }
 
 /// Best and median in milliseconds.
@@ -164,147 +169,12 @@ fn run_steps(case: &str, steps: u64, start: Instant) {
     );
 }
 
-/// The learning rate of the exported step, a power of two: it takes the parameters so far that what they move by is the gradient
-/// to the last bits.
-const EXPORT_RATE: f64 = 16384.0;
-
-/// Parameters under the names that the peers use.
-#[derive(Default)]
-struct Collect {
-    /// Of the number at hand, `SITE, posterior, FIELD`.
-    path: Vec<String>,
-    tensors: Vec<(String, Vec<usize>, Vec<f32>)>,
-}
-
-impl Collect {
-    fn parameters(network: &Bayesian<ImageClassifier>) -> Vec<(String, Vec<usize>, Vec<f32>)> {
-        let mut collect = Self::default();
-        network.visit(&mut collect);
-        collect.tensors
-    }
-}
-
-impl ModuleVisitor for Collect {
-    fn enter_module(&mut self, name: &str, container: &str) {
-        if !container.starts_with("Enum:") {
-            self.path.push(name.to_owned());
-        }
-    }
-
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        if !container.starts_with("Enum:") {
-            self.path.pop();
-        }
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let [site, _, field] = &self.path[..] else {
-            return;
-        };
-        let name = format!("{}.{field}", short(site));
-        let tensor = param.val().inner();
-        let shape = tensor.dims().to_vec();
-        let values = tensor.into_data().try_into_vec().expect("f32");
-        self.tensors.push((name, shape, values));
-    }
-}
-
-/// A name for a site that does not depend on the model.
-fn short(path: &str) -> String {
-    match path {
-        "hidden.bias" => "hidden_bias",
-        "output.weight" => "weight",
-        "output.bias" => "bias",
-        _ => "hidden",
-    }
-    .to_owned()
-}
-
-fn export(case: &str, file: &str) {
-    let (kind, batch) = parse(case).expect("--export svi/MODEL/BATCH FILE");
-    let device = circulant::cpu().autodiff();
-    let network = network(kind, &device);
-    let data = data(batch, &device);
-    let all: Vec<usize> = (0..batch).collect();
-    let examples = data.batch(&all);
-    let on_tape = examples.clone().map(Tensor::from_inner);
-    // The very step that is timed, but for the optimiser.
-    let config = SviConfig::new().with_learning_rate(EXPORT_RATE);
-    let optimizer = SgdConfig::new().init();
-    let mut svi = Svi::with_optimizer(network.clone(), optimizer, config, EXAMPLES).expect("valid");
-    let step = svi.step(batch, |model| model.cross_entropy(on_tape.clone()).neg());
-    let report = step.expect("a finite loss");
-    let mut tensors = Vec::new();
-    let after = Collect::parameters(svi.network());
-    for ((name, shape, before), (_, _, after)) in
-        Collect::parameters(&network).into_iter().zip(after)
-    {
-        let moved = before
-            .iter()
-            .zip(&after)
-            .map(|(before, after)| before - after);
-        let gradient = moved.map(|by| by / EXPORT_RATE as f32).collect();
-        tensors.push((format!("gradient.{name}"), shape.clone(), gradient));
-        tensors.push((format!("parameter.{name}"), shape, before));
-    }
-    let mut noise = Noise::new(0, Purpose::Training, 0, 0);
-    for (path, _) in network.posteriors() {
-        let site = short(path);
-        let size = |field: &str| {
-            let name = format!("parameter.{site}.{field}");
-            let found = tensors.iter().find(|(tensor, ..)| *tensor == name);
-            found.map_or(0, |(_, _, values)| values.len())
-        };
-        let (rank, count) = (size("scale"), size("mean"));
-        let mut values = vec![0.0_f32; rank + count];
-        standard_normal(noise.next_key(), &mut values);
-        let low_rank: Vec<f32> = values.drain(..rank).collect();
-        if rank > 0 {
-            tensors.push((format!("noise.{site}.low_rank"), vec![rank], low_rank));
-        }
-        tensors.push((format!("noise.{site}"), vec![count], values));
-    }
-    tensors.push(("loss".into(), vec![1], vec![report.loss as f32]));
-    // Per example in the report, in all in the file.
-    let kl = vec![(report.kl * EXAMPLES as f64) as f32];
-    tensors.push(("kl".into(), vec![1], kl));
-    let pixels = examples.inputs.into_data().try_into_vec().expect("f32");
-    tensors.push(("inputs".into(), vec![batch, 1, 28, 28], pixels));
-    let labels: Vec<u8> = data
-        .labels()
-        .iter()
-        .flat_map(|&label| (label as i64).to_le_bytes())
-        .collect();
-    let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
-        .into_iter()
-        .map(|(name, shape, values)| {
-            let bytes = values
-                .iter()
-                .flat_map(|value| value.to_le_bytes())
-                .collect();
-            (name, shape, bytes)
-        })
-        .collect();
-    let mut views: HashMap<&str, TensorView<'_>> = bytes
-        .iter()
-        .map(|(name, shape, bytes)| {
-            let view = TensorView::new(Dtype::F32, shape.clone(), bytes).expect("sizes fit");
-            (name.as_str(), view)
-        })
-        .collect();
-    views.insert(
-        "labels",
-        TensorView::new(Dtype::I64, vec![batch], &labels).expect("sizes fit"),
-    );
-    std::fs::write(file, safetensors::serialize(views, None).expect("valid")).expect("written");
-}
-
 fn main() {
     let start = Instant::now();
     let mut own = Own::default();
     let options = Options::start(2.0, |flag, value| own.take(flag, value));
     if let Some((case, file)) = &own.export {
-        return export(case, file);
+        return export::export(case, file);
     }
     if let Some(steps) = own.run_steps {
         return run_steps(&options.case, steps, start);
