@@ -11,12 +11,11 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use crate::lane_fft::{ForwardBlock, LaneBias, LanePlan, RowPointers, Source, line_of};
 use crate::real::Real;
 use crate::scratch::Scratch;
 use crate::simd::Isa;
+use crate::threads::share;
 
 /// Below this many numbers a call stays on its thread: waking another one costs more.
 const SEQUENTIAL_BELOW: usize = 1 << 14;
@@ -184,11 +183,11 @@ impl Batch {
     ) -> Vec<R> {
         let (blocks, step) = (self.blocks(), self.blocks_per_task());
         let task = |task: usize| work(task * step..blocks.min((task + 1) * step));
-        let tasks = 0..blocks.div_ceil(step);
+        let tasks = blocks.div_ceil(step);
         if self.sequential() {
-            tasks.map(task).collect()
+            (0..tasks).map(task).collect()
         } else {
-            tasks.into_par_iter().map(task).collect()
+            share(tasks, task)
         }
     }
 

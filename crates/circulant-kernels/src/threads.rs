@@ -1,11 +1,13 @@
 //! The threads that the kernels run on.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::KernelError;
 
-/// How long [`join_awake`] keeps a thread awake without work.
+/// How long a thread stays awake without work.
 const LONGEST: Duration = Duration::from_millis(1);
 
 /// Makes the calling thread one of `threads` workers of the pool that all kernels share (rayon's global one; 0 means
@@ -59,6 +61,75 @@ pub fn join_awake<A: Send, B: Send>(
     rayon::join(main, beside)
 }
 
+/// `work(task)` for every task of `0..count`, on all threads of the pool; returns what it returned, in order.
+///
+/// Every thread begins with tasks of its own, the same ones whenever the count is the same: what it read and wrote in the
+/// last call may still be in its near cache. Then it takes from the others. A thread that finds nothing left stays awake
+/// until all are done: rayon's would fall asleep, and waking it takes as long as a task.
+pub(crate) fn share<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let threads = rayon::current_num_threads().min(count);
+    if threads < 2 {
+        return (0..count).map(work).collect();
+    }
+    let parts: Vec<Part> = (0..threads)
+        .map(|part| Part::new(part * count / threads..(part + 1) * count / threads))
+        .collect();
+    let results: Vec<Mutex<Option<R>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    let left = AtomicUsize::new(count);
+    fork(threads, &|| {
+        let own = rayon::current_thread_index().unwrap_or(0);
+        let parts = (0..threads).map(|turn| &parts[(own + turn) % threads]);
+        for task in parts.flat_map(Part::tasks) {
+            let result = work(task);
+            *results[task].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            left.fetch_sub(1, Ordering::Release);
+        }
+        let since = Instant::now();
+        while left.load(Ordering::Acquire) > 0 && since.elapsed() < LONGEST {
+            std::hint::spin_loop();
+        }
+    });
+    let result = |result: Mutex<Option<R>>| {
+        let result = result.into_inner().unwrap_or_else(PoisonError::into_inner);
+        result.expect("every task has run, or the fork has passed its panic on")
+    };
+    results.into_iter().map(result).collect()
+}
+
+/// Runs `work` on so many threads.
+fn fork(threads: usize, work: &(impl Fn() + Sync)) {
+    if threads == 1 {
+        work();
+    } else {
+        let other = threads / 2;
+        rayon::join(|| fork(threads - other, work), || fork(other, work));
+    }
+}
+
+/// Tasks that one thread begins with, on a cache line of their own.
+#[repr(align(64))]
+struct Part {
+    next: AtomicUsize,
+    end: usize,
+}
+
+impl Part {
+    fn new(tasks: Range<usize>) -> Self {
+        Self {
+            next: AtomicUsize::new(tasks.start),
+            end: tasks.end,
+        }
+    }
+
+    /// Those that nobody has taken yet, as long as there are any.
+    fn tasks(&self) -> impl Iterator<Item = usize> {
+        std::iter::from_fn(|| {
+            let task = self.next.fetch_add(1, Ordering::Relaxed);
+            (task < self.end).then_some(task)
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rayon::prelude::*;
@@ -79,5 +150,31 @@ mod tests {
         join_awake(pause, || ());
         let panicked = std::panic::catch_unwind(|| join_awake(|| panic!("on purpose"), || ()));
         assert!(panicked.is_err());
+    }
+
+    #[test]
+    fn every_task_runs_once_and_results_come_in_order() {
+        for threads in [1, 2, 3, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            pool.build().unwrap().install(|| {
+                for count in [0, 1, 2, 3, 7, 64] {
+                    let runs = AtomicUsize::new(0);
+                    let doubled = share(count, |task| {
+                        runs.fetch_add(1, Ordering::Relaxed);
+                        2 * task
+                    });
+                    assert!(doubled.into_iter().eq((0..count).map(|task| 2 * task)));
+                    assert_eq!(runs.into_inner(), count);
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_panic_of_a_task_is_passed_on() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2);
+        let shared = || share(8, |task| assert_ne!(task, 5, "on purpose"));
+        let run = || pool.build().unwrap().install(shared);
+        assert!(std::panic::catch_unwind(run).is_err());
     }
 }

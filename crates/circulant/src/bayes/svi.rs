@@ -394,13 +394,17 @@ impl<M: Network> Svi<M> {
         M: Classifier<D>,
     {
         let batch = examples.labels.0.len();
-        let examples = examples.map(Tensor::from_inner);
-        let data = draws.sum(|model| model.cross_entropy(examples.clone()));
-        let descend_and_draw = || {
-            let report = self.descend(draws, data, batch)?;
-            Ok::<_, BayesError>((report, self.draw()))
+        let step = || {
+            let examples = examples.map(Tensor::from_inner);
+            let data = draws.sum(|model| model.cross_entropy(examples.clone()));
+            let descend_and_draw = || {
+                let report = self.descend(draws, data, batch)?;
+                Ok::<_, BayesError>((report, self.draw()))
+            };
+            rayon::join(descend_and_draw, next)
         };
-        let (done, examples) = join_awake(descend_and_draw, next);
+        // Another thread is awake all the time: the parts of a step are shorter than what waking it takes.
+        let ((done, examples), ()) = join_awake(step, || ());
         let (report, draws) = done?;
         Ok((report, Ready { examples, draws }))
     }
