@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use crate::chunks::best_isa;
 use crate::error::KernelError;
 use crate::real::Real;
-use crate::simd::{Kernel, Vector, prefetch};
+use crate::simd::{Isa, Kernel, Vector, prefetch};
 
 /// Below this many bytes one thread is faster than waking another.
 const SMALLEST: usize = 256 * 1024;
@@ -104,8 +104,13 @@ pub fn gather_bytes<T: Real>(matrix: &[u8], rows: &[usize], scale: &ByteScale, o
     );
     let isa = best_isa();
     each_row(matrix, rows, out, |bytes, out| {
-        T::byte_row(isa, ByteRow { bytes, scale, out });
+        numbers_of_bytes(isa, bytes, scale, out);
     });
+}
+
+/// One row.
+pub(crate) fn numbers_of_bytes<T: Real>(isa: Isa, bytes: &[u8], scale: &ByteScale, out: &mut [T]) {
+    T::byte_row(isa, ByteRow { bytes, scale, out });
 }
 
 /// A row of bytes to numbers.
@@ -169,7 +174,7 @@ fn each_row<A: Copy + Send + Sync, B: Send>(
 }
 
 /// Asks for all cache lines of a row.
-fn fetch<T>(row: &[T]) {
+pub(crate) fn fetch<T>(row: &[T]) {
     let line = (64 / size_of::<T>().max(1)).max(1);
     for number in row.iter().step_by(line) {
         prefetch(number);

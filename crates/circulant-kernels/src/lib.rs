@@ -90,8 +90,8 @@ pub use norms::{
 pub use num_complex::Complex;
 pub use philox::{NoiseKey, uniform_u64};
 pub use plan::{
-    Activation, CirculantPlan, Examples, Filters, Gradients, KeptReadout, KeptSpectrum, Readout,
-    ReadoutGradients,
+    Activation, CirculantPlan, Examples, Filters, Gradients, Inputs, KeptReadout, KeptSpectrum,
+    Readout, ReadoutGradients,
 };
 pub use real::Real;
 pub use residual::residual_into;

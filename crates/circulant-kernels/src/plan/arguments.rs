@@ -1,5 +1,6 @@
 //! What the plan's calls take and give.
 
+use crate::gather::ByteScale;
 use crate::real::Real;
 use crate::scratch::Scratch;
 
@@ -35,11 +36,29 @@ pub struct Gradients<'a, T> {
     pub bias: Option<&'a mut [T]>,
 }
 
+/// Inputs, one after the other: `[n, C_in, ...]`.
+#[derive(Debug, Clone, Copy)]
+pub enum Inputs<'a, T> {
+    /// As they are.
+    Numbers(&'a [T]),
+    /// As bytes, which become numbers block by block.
+    Bytes(&'a [u8], &'a ByteScale),
+}
+
+impl<T> Inputs<'_, T> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Bytes(bytes, _) => bytes.len(),
+        }
+    }
+}
+
 /// Inputs with their classes.
 #[derive(Debug, Clone, Copy)]
 pub struct Examples<'a, T> {
-    /// `[n, C_in, ...]`.
-    pub inputs: &'a [T],
+    /// Those of the batch, and others.
+    pub inputs: Inputs<'a, T>,
     /// Which of the inputs make up the batch; all of them when absent.
     pub rows: Option<&'a [usize]>,
     /// The class of every input of the batch.

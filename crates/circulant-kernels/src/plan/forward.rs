@@ -11,7 +11,7 @@ use crate::single::Input;
 impl<T: Real> CirculantPlan<T> {
     /// The transform of a batch `[batch, C_in, ...]`.
     pub fn transform(&self, x: &[T]) -> Result<KeptSpectrum<T>, KernelError> {
-        let batch = self.batch_of(x)?;
+        let batch = self.batch_of(x.len())?;
         Ok(match self.way(batch) {
             Way::Rows(rows) => KeptSpectrum {
                 data: rows.transform(x),
@@ -46,7 +46,7 @@ impl<T: Real> CirculantPlan<T> {
         filters: Filters<'_, T>,
         y: &mut [T],
     ) -> Result<(), KernelError> {
-        let batch = self.batch_of(x)?;
+        let batch = self.batch_of(x.len())?;
         match self.way(batch) {
             Way::Lanes(lanes) if self.table.is_none() => {
                 self.check(batch, &filters, y.len())?;
@@ -64,7 +64,7 @@ impl<T: Real> CirculantPlan<T> {
         filters: Filters<'_, T>,
         y: &mut [T],
     ) -> Result<KeptSpectrum<T>, KernelError> {
-        let batch = self.batch_of(x)?;
+        let batch = self.batch_of(x.len())?;
         self.check(batch, &filters, y.len())?;
         match self.way(batch) {
             Way::Lanes(lanes) if self.table.is_none() => {

@@ -7,10 +7,12 @@
 use std::borrow::Cow;
 
 use super::readout::hand_over;
-use super::{Activation, CirculantPlan, Examples, Filters, Gradients, Readout, ReadoutGradients};
+use super::{
+    Activation, CirculantPlan, Examples, Filters, Gradients, Inputs, Readout, ReadoutGradients,
+};
 use crate::cross_entropy::{check_labels, cross_entropy};
 use crate::error::{KernelError, expect_len};
-use crate::gather::gather_rows;
+use crate::gather::{gather_bytes, gather_rows};
 use crate::real::Real;
 use crate::single::{FilterReadout, Wanted};
 
@@ -19,10 +21,11 @@ impl<T: Real> CirculantPlan<T> {
     /// [`Self::forward_readout`], [`cross_entropy`] and [`Self::backward_readout`] in one pass.
     ///
     /// ```
-    /// use circulant_kernels::{Activation, CirculantPlan, Examples, Filters, Gradients, HalfSpectrum, Readout, ReadoutGradients};
+    /// use circulant_kernels::{Activation, CirculantPlan, Examples, Filters, Gradients, HalfSpectrum, Inputs, Readout, ReadoutGradients};
     ///
     /// let plan = CirculantPlan::<f64>::new_1d(&HalfSpectrum::new(2)?);
-    /// let examples = Examples { inputs: &[3.0, 1.0, 0.0, 2.0], rows: Some(&[1, 0, 1]), labels: &[1, 0, 1] };
+    /// let inputs = Inputs::Numbers(&[3.0, 1.0, 0.0, 2.0]);
+    /// let examples = Examples { inputs, rows: Some(&[1, 0, 1]), labels: &[1, 0, 1] };
     /// // The identity, and a read-out of the first number as the logit of class 0.
     /// let filters = Filters { coordinates: &[1.0, 1.0], bias: None, activation: Activation::Identity };
     /// let readout = Readout { weight: &[1.0, 0.0, 0.0, 0.0], bias: &[0.0, 0.0] };
@@ -43,7 +46,16 @@ impl<T: Real> CirculantPlan<T> {
         gradients: Gradients<'_, T>,
         readout_gradients: ReadoutGradients<'_, T>,
     ) -> Result<f64, KernelError> {
-        let given = self.batch_of(examples.inputs)?;
+        let given = self.batch_of(examples.inputs.len())?;
+        if let Inputs::Bytes(_, scale) = examples.inputs
+            && !self.input_len().is_multiple_of(scale.channels())
+        {
+            return Err(KernelError::Multiple {
+                what: "an input of the scale's channels",
+                unit: scale.channels(),
+                got: self.input_len(),
+            });
+        }
         let batch = examples.rows.map_or(given, <[usize]>::len);
         if batch == 0 {
             return Err(KernelError::ZeroSize { what: "the batch" });
@@ -104,11 +116,16 @@ impl<T: Real> CirculantPlan<T> {
             rows,
             labels,
         } = examples;
-        let x = match rows {
-            None => Cow::Borrowed(inputs),
-            Some(rows) => {
-                let mut x = vec![T::zero(); rows.len() * self.input_len()];
-                gather_rows(inputs, rows, &mut x);
+        let x = match (inputs, rows) {
+            (Inputs::Numbers(numbers), None) => Cow::Borrowed(numbers),
+            _ => {
+                let mut x = vec![T::zero(); labels.len() * self.input_len()];
+                let all: Vec<usize> = (0..labels.len()).collect();
+                let rows = rows.unwrap_or(&all);
+                match inputs {
+                    Inputs::Numbers(numbers) => gather_rows(numbers, rows, &mut x),
+                    Inputs::Bytes(bytes, scale) => gather_bytes(bytes, rows, scale, &mut x),
+                }
                 Cow::Owned(x)
             }
         };

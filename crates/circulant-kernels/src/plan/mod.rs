@@ -14,7 +14,7 @@ mod forward;
 mod loss;
 mod readout;
 
-pub use arguments::{Activation, Examples, Filters, Gradients, KeptSpectrum};
+pub use arguments::{Activation, Examples, Filters, Gradients, Inputs, KeptSpectrum};
 pub use readout::{KeptReadout, Readout, ReadoutGradients};
 
 use crate::bins::{Bin, in_order};
@@ -153,16 +153,17 @@ impl<T: Real> CirculantPlan<T> {
         self.coordinates
     }
 
-    fn batch_of(&self, x: &[T]) -> Result<usize, KernelError> {
+    /// How many inputs so many numbers are.
+    fn batch_of(&self, numbers: usize) -> Result<usize, KernelError> {
         let unit = self.input_len();
-        if x.is_empty() || !x.len().is_multiple_of(unit) {
+        if numbers == 0 || !numbers.is_multiple_of(unit) {
             return Err(KernelError::Multiple {
                 what: "x",
                 unit,
-                got: x.len(),
+                got: numbers,
             });
         }
-        Ok(x.len() / unit)
+        Ok(numbers / unit)
     }
 
     /// Checks all lengths and returns the number of filters.

@@ -68,7 +68,7 @@ impl<T: Real> CirculantPlan<T> {
         readout: Readout<'_, T>,
         z: &mut [T],
     ) -> Result<(), KernelError> {
-        let batch = self.batch_of(x)?;
+        let batch = self.batch_of(x.len())?;
         let (count, weights) = self.check_readout(batch, &filters, readout, z.len())?;
         if let Some(lanes) = self.joined(batch, &filters) {
             self.run_readout(lanes, batch, Input::Rows(x), filters, weights, None, z);
@@ -87,7 +87,7 @@ impl<T: Real> CirculantPlan<T> {
         readout: Readout<'_, T>,
         z: &mut [T],
     ) -> Result<KeptReadout<T>, KernelError> {
-        let batch = self.batch_of(x)?;
+        let batch = self.batch_of(x.len())?;
         let (count, weights) = self.check_readout(batch, &filters, readout, z.len())?;
         if let Some(lanes) = self.joined(batch, &filters) {
             let blocks = self.batch(batch, 1);

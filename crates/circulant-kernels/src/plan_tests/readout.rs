@@ -3,11 +3,12 @@
 
 use super::{Case, exact_noise, round, tolerance, wide};
 use crate::cross_entropy::cross_entropy;
+use crate::gather::{ByteScale, gather_bytes};
 use crate::linear::{LinearGradients, LinearOutput, linear_backward, linear_into};
 use crate::oracle::{convolve, naive_filter, noise, relative_error, spectrum};
 use crate::philox::{NoiseKey, uniform_u64};
 use crate::plan::{
-    Activation, CirculantPlan, Examples, Filters, Gradients, Readout, ReadoutGradients,
+    Activation, CirculantPlan, Examples, Filters, Gradients, Inputs, Readout, ReadoutGradients,
 };
 use crate::real::Real;
 use crate::simd::Isa;
@@ -139,11 +140,21 @@ impl<T: Real> Numbers<T> {
 
     /// The cross-entropy and its gradients; `rows` picks inputs.
     fn loss(&self, plan: &CirculantPlan<T>, rows: Option<&[usize]>) -> (f64, Derivatives<T>) {
+        self.loss_of(plan, Inputs::Numbers(&self.x), rows)
+    }
+
+    /// The same of other inputs.
+    fn loss_of(
+        &self,
+        plan: &CirculantPlan<T>,
+        inputs: Inputs<'_, T>,
+        rows: Option<&[usize]>,
+    ) -> (f64, Derivatives<T>) {
         let count = rows.map_or(self.x.len() / plan.input_len(), <[usize]>::len);
         let mut out = self.nothing();
         out.x.resize(count * plan.input_len(), T::nan());
         let examples = Examples {
-            inputs: &self.x,
+            inputs,
             rows,
             labels: &self.labels(count),
         };
@@ -412,6 +423,40 @@ fn gradients_equal_central_differences() {
     }
 }
 
+/// In blocks, and one step after the other (17 has a large prime factor).
+#[test]
+fn bytes_give_what_their_numbers_give() {
+    let scale = ByteScale::standardised(255.0, &[(0.3, 0.5)]).expect("valid");
+    for isa in Isa::available() {
+        for (d, batch) in [(17, 40), (28, 1), (28, 33), (784, 70)] {
+            let plan =
+                CirculantPlan::<f32>::with_isa_1d(&HalfSpectrum::new(d).expect("valid"), isa);
+            let sizes = Sizes {
+                batch,
+                filters: 1,
+                classes: 3,
+                positions: false,
+                activation: Activation::Tanh,
+            };
+            let mut numbers = Numbers::new(&plan, 1, &sizes);
+            let bytes: Vec<u8> = (0..batch * d).map(|i| (i * 37 % 251) as u8).collect();
+            let order: Vec<usize> = (0..batch).rev().collect();
+            let in_order: Vec<usize> = (0..batch).collect();
+            gather_bytes(&bytes, &in_order, &scale, &mut numbers.x);
+            for rows in [None, Some(&order[..])] {
+                let expected = numbers.loss(&plan, rows);
+                let found = numbers.loss_of(&plan, Inputs::Bytes(&bytes, &scale), rows);
+                assert_eq!(found.0, expected.0, "{isa:?}, {d}");
+                assert_eq!(found.1.x, expected.1.x);
+                assert_eq!(found.1.coordinates, expected.1.coordinates);
+                assert_eq!(found.1.bias, expected.1.bias);
+                assert_eq!(found.1.weight, expected.1.weight);
+                assert_eq!(found.1.constant, expected.1.constant);
+            }
+        }
+    }
+}
+
 #[test]
 fn wrong_sizes_are_named() {
     let plan = CirculantPlan::<f64>::new_1d(&HalfSpectrum::new(4).expect("valid"));
@@ -438,7 +483,7 @@ fn wrong_sizes_are_named() {
 #[test]
 fn wrong_examples_are_named() {
     let plan = CirculantPlan::<f64>::new_1d(&HalfSpectrum::new(4).expect("valid"));
-    let run = |filters: usize, rows: Option<&[usize]>, labels: &[i64]| {
+    let run_with = |inputs, filters: usize, rows: Option<&[usize]>, labels: &[i64]| {
         let coordinates = noise(1, 4 * filters);
         let filters = Filters {
             coordinates: &coordinates,
@@ -450,7 +495,7 @@ fn wrong_examples_are_named() {
             bias: &[0.0; 3],
         };
         let examples = Examples {
-            inputs: &[0.0; 8],
+            inputs,
             rows,
             labels,
         };
@@ -458,6 +503,8 @@ fn wrong_examples_are_named() {
         let loss = plan.readout_cross_entropy(examples, filters, readout, nothing.0, nothing.1);
         loss.map_err(|error| error.to_string())
     };
+    let run =
+        |filters, rows, labels: &[i64]| run_with(Inputs::Numbers(&[0.0; 8]), filters, rows, labels);
     assert!(run(1, None, &[0, 2]).is_ok());
     let error = |result: Result<f64, String>| result.expect_err("wrong");
     assert!(error(run(1, None, &[0, 3])).contains("label 3 of row 1"));
@@ -465,4 +512,7 @@ fn wrong_examples_are_named() {
     assert!(error(run(1, Some(&[0, 2]), &[0, 0])).contains("row 2: expected a row in 0..2"));
     assert!(error(run(1, Some(&[]), &[])).contains("the batch"));
     assert!(error(run(2, None, &[0, 0])).contains("one filter"));
+    let scale = ByteScale::standardised(255.0, &[(0.0, 1.0); 3]).expect("valid");
+    let inputs = Inputs::Bytes(&[0; 8], &scale);
+    assert!(error(run_with(inputs, 1, None, &[0, 0])).contains("3"));
 }

@@ -11,6 +11,12 @@ use crate::lane_fft::{
 };
 use crate::real::Real;
 use crate::scratch::Scratch;
+use crate::threads::share;
+
+/// Below this many numbers one thread adds up the gradients of a read-out.
+const SUMMED_ALONE: usize = 1 << 14;
+/// Otherwise it is done in so many pieces.
+const SUM_RANGES: usize = 8;
 
 impl<T: Real> Single<'_, T> {
     /// Gradients of the input (summed over the filters), of every filter and of its scalar bias, and of
@@ -103,26 +109,17 @@ impl<T: Real> Single<'_, T> {
         classes: usize,
         want_coordinates: bool,
     ) -> Sums<T> {
-        let mut parts = parts.into_iter();
-        let mut total = parts.next().expect("a batch has at least one block");
-        for part in parts {
+        let mut parts: Vec<TaskSums<T>> = parts.into_iter().collect();
+        let weight = self.weight_of_readout(&parts, classes);
+        let (total, rest) = parts
+            .split_first_mut()
+            .expect("a batch has at least one block");
+        for part in rest {
             add(&mut total.positions, &part.positions);
             add(&mut total.bias, &part.bias);
-            add(&mut total.weight, &part.weight);
         }
-        let TaskSums {
-            positions: sums,
-            bias,
-            weight,
-        } = total;
+        let (sums, bias) = (&total.positions, std::mem::take(&mut total.bias));
         let filters = bias.len();
-        let weight = if classes > 0 {
-            let stride = classes.next_multiple_of(self.isa.lanes::<T>());
-            let rows = weight.chunks_exact(stride);
-            rows.flat_map(|row| &row[..classes]).copied().collect()
-        } else {
-            Vec::new()
-        };
         let mut coordinates = Vec::new();
         if want_coordinates {
             let scale = T::one() / T::of(self.plan.len() as f64);
@@ -152,6 +149,36 @@ impl<T: Real> Single<'_, T> {
             bias,
             weight,
         }
+    }
+}
+
+impl<T: Real> Single<'_, T> {
+    /// The sum of the parts' gradients of a read-out, without what rounds classes up to whole vectors; empty when they have none.
+    fn weight_of_readout(&self, parts: &[TaskSums<T>], classes: usize) -> Vec<T> {
+        let numbers = parts.first().map_or(0, |part| part.weight.len());
+        if numbers == 0 {
+            return Vec::new();
+        }
+        let stride = classes.next_multiple_of(self.isa.lanes::<T>());
+        let rows = numbers / stride;
+        let ranges = if numbers * parts.len() < SUMMED_ALONE {
+            1
+        } else {
+            SUM_RANGES.min(rows)
+        };
+        let sums = share(ranges, |range| {
+            let own = range * rows / ranges * stride..(range + 1) * rows / ranges * stride;
+            let mut sum = parts[0].weight[own.clone()].to_vec();
+            for part in &parts[1..] {
+                add(&mut sum, &part.weight[own.clone()]);
+            }
+            let mut packed = Vec::with_capacity(sum.len() / stride * classes);
+            for row in sum.chunks_exact(stride) {
+                packed.extend_from_slice(&row[..classes]);
+            }
+            packed
+        });
+        sums.concat()
     }
 }
 

@@ -6,10 +6,11 @@ use super::forward::logits_of_lanes;
 use super::{ReadoutWeights, Single, Sums};
 use crate::blocks::{Batch, Bias, BlockBias, Shared};
 use crate::cross_entropy::CrossEntropyChunk;
+use crate::gather::{fetch, numbers_of_bytes};
 use crate::lane_fft::{
     BlockPass, ForwardBlock, InverseBlock, LaneReadout, Product, RowPointers, Sink, Source,
 };
-use crate::plan::Examples;
+use crate::plan::{Examples, Inputs};
 use crate::real::Real;
 use crate::scratch::Scratch;
 
@@ -56,6 +57,10 @@ impl<T: Real> Single<'_, T> {
             let mut task = GradientTask::new(self, batch, 1, wanted.coordinates, readout);
             let mut spectrum = Scratch::<T>::take(entry * batch.slots);
             let mut hidden = Scratch::<T>::take(entry * batch.len);
+            let mut numbers = Scratch::<T>::take(match examples.inputs {
+                Inputs::Numbers(_) => 0,
+                Inputs::Bytes(..) => entry * batch.len,
+            });
             let mut sums = Scratch::<T>::take(entry * classes);
             let mut logits = Scratch::<T>::take(entry * classes);
             let mut gradient = Scratch::<T>::take(entry * classes);
@@ -77,7 +82,8 @@ impl<T: Real> Single<'_, T> {
                     sums: sums.as_mut_ptr(),
                     hidden: hidden.as_mut_ptr(),
                 };
-                self.forward_block(batch, examples, &filter, &job, &readout, &mut task.gradient);
+                let rows = self.rows_of(batch, examples, block, &mut numbers);
+                self.forward_block(batch, &rows, &filter, &job, &readout, &mut task.gradient);
                 let images = batch.images_of(block);
                 let count = images.len() * classes;
                 let (logits, gradient) = (&mut logits[..count], &mut gradient[..count]);
@@ -109,28 +115,58 @@ impl<T: Real> Single<'_, T> {
         }
     }
 
+    /// The inputs of one block: where they lie, or as the numbers that their bytes stand for.
+    fn rows_of(
+        &self,
+        batch: &Batch,
+        examples: Examples<'_, T>,
+        block: usize,
+        numbers: &mut [T],
+    ) -> RowPointers<T> {
+        let zeros = self.plan.zeros();
+        let (bytes, scale) = match (examples.inputs, examples.rows) {
+            (Inputs::Numbers(inputs), None) => {
+                return batch.pointers(Shared::reader(inputs), block, zeros);
+            }
+            (Inputs::Numbers(inputs), Some(rows)) => {
+                return batch.pointers_to(Shared::reader(inputs), rows, block, zeros);
+            }
+            (Inputs::Bytes(bytes, scale), _) => (bytes, scale),
+        };
+        let input = |image: usize| {
+            let row = examples.rows.map_or(image, |rows| rows[image]);
+            &bytes[row * batch.len..][..batch.len]
+        };
+        let images = batch.images_of(block);
+        for (image, out) in images.clone().zip(numbers.chunks_exact_mut(batch.len)) {
+            // The next block's, in time.
+            let later = image + 2 * batch.lanes;
+            if later < batch.batch {
+                fetch(input(later));
+            }
+            numbers_of_bytes(self.isa, input(image), scale, out);
+        }
+        let own = Batch {
+            batch: images.len(),
+            ..*batch
+        };
+        own.pointers(Shared::writer(numbers), 0, zeros)
+    }
+
     /// The spectrum and the read-out of one block.
     fn forward_block(
         &self,
         batch: &Batch,
-        examples: Examples<'_, T>,
+        rows: &RowPointers<T>,
         filter: &FilterReadout<'_, T>,
         job: &GradientBlock<T>,
         readout: &LaneReadout<T>,
         scratch: &mut [T],
     ) {
-        let (inputs, zeros) = (Shared::reader(examples.inputs), self.plan.zeros());
-        let rows: RowPointers<T> = match examples.rows {
-            Some(rows) => batch.pointers_to(inputs, rows, job.block, zeros),
-            None => batch.pointers(inputs, job.block, zeros),
-        };
         let bias = BlockBias::new(filter.bias, batch, job.block);
         let forward = ForwardBlock {
             plan: self.plan,
-            source: Source::Rows {
-                rows: &rows,
-                tanh: None,
-            },
+            source: Source::Rows { rows, tanh: None },
             block: job.x.cast_mut(),
         };
         let inverse = InverseBlock {

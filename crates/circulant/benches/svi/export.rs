@@ -64,11 +64,11 @@ fn step(kind: HiddenKind, batch: usize) -> Vec<Exported> {
     let network = network(kind, &device);
     let data = data(batch, &device);
     let all: Vec<usize> = (0..batch).collect();
-    let examples = data.batch(&all);
-    let on_tape = examples.clone().map(Tensor::from_inner);
+    let examples = data.select(&all);
     let config = SviConfig::new().with_learning_rate(RATE);
     let optimizer = SgdConfig::new().init();
     let mut svi = Svi::with_optimizer(network.clone(), optimizer, config, EXAMPLES).expect("valid");
+    let on_tape = examples.clone().to_autodiff();
     let report = svi.step(batch, |model| model.cross_entropy(on_tape.clone()).neg());
     let report = report.expect("a finite loss");
 
@@ -95,7 +95,7 @@ fn step(kind: HiddenKind, batch: usize) -> Vec<Exported> {
             .flat_map(|&label| (label as i64).to_le_bytes())
             .collect(),
     });
-    tensors.push(inputs(examples.inputs));
+    tensors.push(inputs(examples.batch()));
     tensors.push(numbers("loss", &[1], &[report.loss as f32]));
     // Per example in the report, in all in the file.
     tensors.push(numbers("kl", &[1], &[(report.kl * EXAMPLES as f64) as f32]));

@@ -10,8 +10,8 @@ use rand::seq::SliceRandom;
 
 use super::BayesError;
 use super::noise::{Noise, Purpose};
-use crate::functions::{Examples, select_rows};
-use crate::ops::fused::{Labels, rows_of_bytes};
+use crate::functions::{ByteInputs, Examples, Inputs};
+use crate::ops::fused::Labels;
 
 /// Inputs `[N, ...]` with a class each, checked once.
 #[derive(Debug, Clone)]
@@ -20,37 +20,6 @@ pub struct LabelledData<const D: usize> {
     labels: Arc<[usize]>,
     classes: usize,
     fingerprint: u64,
-}
-
-#[derive(Debug, Clone)]
-enum Inputs<const D: usize> {
-    Numbers(Tensor<D>),
-    /// A quarter of the memory; batches become numbers when they are taken.
-    Bytes {
-        values: Arc<Vec<u8>>,
-        scale: ByteScale,
-        shape: [usize; D],
-        device: Device,
-    },
-}
-
-impl<const D: usize> Inputs<D> {
-    /// The inputs at `indices`, copied.
-    fn batch(&self, indices: &[usize]) -> Tensor<D> {
-        match self {
-            Self::Numbers(inputs) => select_rows(inputs.clone(), indices),
-            Self::Bytes {
-                values,
-                scale,
-                shape,
-                device,
-            } => {
-                let mut shape = *shape;
-                shape[0] = indices.len();
-                rows_of_bytes(values, indices, scale, shape, device)
-            }
-        }
-    }
 }
 
 impl<const D: usize> LabelledData<D> {
@@ -108,12 +77,12 @@ impl<const D: usize> LabelledData<D> {
         let mut sum = crc32fast::Hasher::new();
         sum.update(&scale.to_bytes());
         sum.update(&inputs);
-        let inputs = Inputs::Bytes {
+        let inputs = Inputs::Bytes(ByteInputs {
             values: Arc::new(inputs),
             scale,
             shape,
             device: device.clone().inner(),
-        };
+        });
         Self::checked(inputs, sum.finalize(), shape, labels, classes)
     }
 
@@ -161,13 +130,7 @@ impl<const D: usize> LabelledData<D> {
 
     /// All inputs, on a device without autodiff.
     pub fn inputs(&self) -> Tensor<D> {
-        match &self.inputs {
-            Inputs::Numbers(inputs) => inputs.clone(),
-            Inputs::Bytes { .. } => {
-                let all: Vec<usize> = (0..self.examples()).collect();
-                self.inputs.batch(&all)
-            }
-        }
+        self.inputs.batch(None)
     }
 
     /// All classes.
@@ -180,26 +143,23 @@ impl<const D: usize> LabelledData<D> {
         self.fingerprint
     }
 
-    /// The examples at `indices`, on a device without autodiff; numbers are left where they lie, bytes are copied.
+    /// The examples at `indices`, left where they lie, on a device without autodiff.
     ///
     /// # Panics
     ///
     /// Panics if one does not exist.
     pub fn select(&self, indices: &[usize]) -> Examples<D> {
-        match &self.inputs {
-            Inputs::Numbers(inputs) => Examples {
-                inputs: inputs.clone(),
-                rows: Some(Labels(Arc::from(indices))),
-                labels: self.labels_at(indices),
-            },
-            Inputs::Bytes { .. } => self.batch(indices),
+        Examples {
+            inputs: self.inputs.clone(),
+            rows: Some(Labels(Arc::from(indices))),
+            labels: self.labels_at(indices),
         }
     }
 
-    /// [`Self::select`] with the inputs copied out of the data.
+    /// [`Self::select`] with the inputs copied out of the data, as numbers.
     pub fn batch(&self, indices: &[usize]) -> Examples<D> {
         Examples {
-            inputs: self.inputs.batch(indices),
+            inputs: self.inputs.batch(Some(indices)).into(),
             rows: None,
             labels: self.labels_at(indices),
         }

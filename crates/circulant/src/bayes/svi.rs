@@ -395,7 +395,7 @@ impl<M: Network> Svi<M> {
     {
         let batch = examples.labels.0.len();
         let step = || {
-            let examples = examples.map(Tensor::from_inner);
+            let examples = examples.to_autodiff();
             let data = draws.sum(|model| model.cross_entropy(examples.clone()));
             let descend_and_draw = || {
                 let report = self.descend(draws, data, batch)?;

@@ -17,6 +17,7 @@
 //! [`linear`], [`conv2d`], [`tanh`] and [`cross_entropy`] are what usually follows, fused on the CPU; [`gelu`], [`layer_norm`],
 //! [`residual_layer_norm`], [`attention`] and [`dropout`] are those of a transformer.
 
+mod examples;
 mod fused;
 mod readout;
 mod transformer;
@@ -24,10 +25,9 @@ mod transformer;
 use burn::backend::Dispatch;
 use burn::tensor::{Shape, Tensor};
 
+pub use self::examples::{ByteInputs, Examples, Inputs};
 pub use self::fused::{conv2d, cross_entropy, linear, select_rows, tanh};
-pub use self::readout::{
-    Examples, circulant_cross_entropy, circulant_readout, circulant_readout_filters,
-};
+pub use self::readout::{circulant_cross_entropy, circulant_readout, circulant_readout_filters};
 pub use self::transformer::{attention, dropout, gelu, layer_norm, residual_layer_norm};
 use crate::ops::{CirculantOps, Layout, Operator};
 

@@ -4,44 +4,9 @@
 use burn::backend::Dispatch;
 use burn::tensor::{Shape, Tensor};
 
-use super::{check_len, check_parameters, cross_entropy, run, select_rows};
+use super::{Examples, Inputs, check_len, check_parameters, cross_entropy, run};
 use crate::ops::Operator;
-use crate::ops::fused::{FusedOps, Labels, Selection, is_native};
-
-/// Inputs and their classes: a data set, or a batch that has not been copied out of it.
-#[derive(Debug, Clone)]
-pub struct Examples<const D: usize> {
-    /// `[n, ...]`.
-    pub inputs: Tensor<D>,
-    /// Which of the inputs belong to the batch, in which order; all of them when absent.
-    pub rows: Option<Labels>,
-    /// The class of every input of the batch.
-    pub labels: Labels,
-}
-
-impl<const D: usize> Examples<D> {
-    /// The inputs of the batch, copied if they are not all there are; no gradients reach them.
-    pub fn batch(&self) -> Tensor<D> {
-        let inputs = match &self.rows {
-            None => self.inputs.clone().inner(),
-            Some(rows) => select_rows(self.inputs.clone(), &rows.0),
-        };
-        if self.inputs.device().is_autodiff() {
-            Tensor::from_inner(inputs)
-        } else {
-            inputs
-        }
-    }
-
-    /// The same examples with inputs of another shape.
-    pub fn map<const E: usize>(self, shape: impl FnOnce(Tensor<D>) -> Tensor<E>) -> Examples<E> {
-        Examples {
-            inputs: shape(self.inputs),
-            rows: self.rows,
-            labels: self.labels,
-        }
-    }
-}
+use crate::ops::fused::{FusedOps, Selection, is_native};
 
 /// `act(K x + b) W + c`; the activation is the operator's.
 ///
@@ -66,7 +31,7 @@ pub fn circulant_readout<const D: usize>(
     operator: &Operator,
 ) -> Tensor<2> {
     check_parameters(1, &coordinates.dims(), Some(bias.dims()), operator);
-    let (batch, classes) = (batch_of(&x, operator), constant.dims()[0]);
+    let (batch, classes) = (batch_of(x.dims(), operator), constant.dims()[0]);
     check_weight(&weight.dims(), [operator.output_len(), classes]);
     if is_native(&x.device()) {
         return Tensor::from_dispatch(Dispatch::circulant_readout(
@@ -107,7 +72,7 @@ pub fn circulant_readout<const D: usize>(
 /// let inputs = Tensor::<2>::from_data([[3.0, 1.0], [0.0, 2.0]], &device);
 /// let (a, b) = (Tensor::<1>::ones([2], &device), Tensor::<1>::zeros([1], &device));
 /// let (w, c) = (Tensor::<2>::ones([2, 3], &device), Tensor::<1>::from_data([0.0, 1.0, 2.0], &device));
-/// let examples = Examples { inputs: inputs.clone(), rows: None, labels: [2, 0].into() };
+/// let examples = Examples { inputs: inputs.clone().into(), rows: None, labels: [2, 0].into() };
 /// let loss = circulant_cross_entropy(examples, a.clone(), b.clone(), w.clone(), c.clone(), &operator);
 /// let two_steps = cross_entropy(circulant_readout(inputs, a, b, w, c, &operator), [2, 0]);
 /// loss.into_data().assert_approx_eq::<f32>(&two_steps.into_data(), Default::default());
@@ -129,13 +94,21 @@ pub fn circulant_cross_entropy<const D: usize>(
     check_parameters(1, &coordinates.dims(), Some(bias.dims()), operator);
     let classes = constant.dims()[0];
     check_weight(&weight.dims(), [operator.output_len(), classes]);
-    batch_of(&examples.inputs, operator);
+    batch_of(examples.inputs.dims(), operator);
+    let (inputs, bytes) = match examples.inputs {
+        Inputs::Numbers(inputs) => (inputs.into_dispatch(), None),
+        Inputs::Bytes(bytes) => {
+            let nothing = Tensor::<1>::empty([0], &bytes.device);
+            (nothing.into_dispatch(), Some((bytes.values, bytes.scale)))
+        }
+    };
     let selection = Selection {
+        bytes,
         rows: examples.rows,
         labels: examples.labels,
     };
     Tensor::from_dispatch(Dispatch::circulant_cross_entropy(
-        examples.inputs.into_dispatch(),
+        inputs,
         coordinates.into_dispatch(),
         bias.into_dispatch(),
         weight.into_dispatch(),
@@ -169,7 +142,7 @@ pub fn circulant_readout_filters<const D: usize>(
 ) -> Tensor<3> {
     let [filters, classes] = constant.dims();
     check_parameters(filters, &coordinates.dims(), Some(bias.dims()), operator);
-    let batch = batch_of(&x, operator);
+    let batch = batch_of(x.dims(), operator);
     check_weight(&weight.dims(), [filters, operator.output_len(), classes]);
     if is_native(&x.device()) {
         return Tensor::from_dispatch(Dispatch::circulant_readout(
@@ -187,8 +160,7 @@ pub fn circulant_readout_filters<const D: usize>(
     hidden.matmul(weight) + constant.unsqueeze_dim(1)
 }
 
-fn batch_of<const D: usize>(x: &Tensor<D>, operator: &Operator) -> usize {
-    let dims = x.dims();
+fn batch_of<const D: usize>(dims: [usize; D], operator: &Operator) -> usize {
     check_len("an input", dims[1..].iter().product(), operator.input_len());
     dims[0]
 }

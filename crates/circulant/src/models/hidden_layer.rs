@@ -10,7 +10,7 @@ use circulant_kernels::Activation;
 
 use super::initial::{linear, same_convolution};
 use crate::LayerError;
-use crate::functions::{self, Examples};
+use crate::functions::{self, Examples, Inputs};
 use crate::nn::{
     Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, CirculantLayer, SpectralBccb2d,
     SpectralBccb2dConfig, SpectralCirculant1d, SpectralCirculant1dConfig, to_host, with_values,
@@ -208,13 +208,12 @@ impl HiddenLayer {
         output: &Linear,
     ) -> Tensor<1> {
         const TANH: Activation = Activation::Tanh;
-        let rows = |images: Tensor<4>| images.flatten::<2>(1, 3);
         match self {
             Self::SpectralCirculant(layer) => {
-                layer.readout_cross_entropy(examples.map(rows), output, TANH)
+                layer.readout_cross_entropy(examples.map(Inputs::flatten), output, TANH)
             }
             Self::SpatialCirculant(layer) => {
-                layer.readout_cross_entropy(examples.map(rows), output, TANH)
+                layer.readout_cross_entropy(examples.map(Inputs::flatten), output, TANH)
             }
             Self::SpectralBccb(layer) => layer.readout_cross_entropy(examples, output, TANH),
             Self::SpatialBccb(layer) => layer.readout_cross_entropy(examples, output, TANH),

@@ -68,6 +68,8 @@ impl<const N: usize> From<[usize; N]> for Labels {
 /// The rows of a matrix that make up a batch, all of them when absent, and a class for each.
 #[derive(Debug, Clone)]
 pub struct Selection {
+    /// The matrix, when it is one of bytes; the tensor that comes along is empty then.
+    pub bytes: Option<(Arc<Vec<u8>>, ByteScale)>,
     /// Which rows, in which order.
     pub rows: Option<Labels>,
     /// Their classes.

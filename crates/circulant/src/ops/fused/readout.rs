@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use burn::tensor::{DType, Shape};
 use burn_flex::FlexTensor;
-use circulant_kernels::{Examples, Filters, Gradients, KeptReadout, Readout, ReadoutGradients};
+use circulant_kernels::{
+    Examples, Filters, Gradients, Inputs, KeptReadout, Readout, ReadoutGradients,
+};
 
 use super::Selection;
 use super::flex::{finish, like, scalar};
@@ -136,7 +138,7 @@ pub(super) fn cross_entropy(
     // It has no output of its own.
     let layer = ReadoutLayer::new(tensors, operator, Shape::from(vec![0]));
     with_native!(
-        layer.tensors[0].dtype(),
+        layer.tensors[1].dtype(),
         cross_entropy_typed(&layer, selection, keep)
     )
 }
@@ -152,7 +154,10 @@ fn cross_entropy_typed<T: Native>(
         .each_mut()
         .map(|slot| slot.as_mut().map(|(values, _)| values.as_mut()));
     let examples = Examples {
-        inputs: numbers::<T>(&layer.tensors[0], "x"),
+        inputs: match &selection.bytes {
+            None => Inputs::Numbers(numbers::<T>(&layer.tensors[0], "x")),
+            Some((values, scale)) => Inputs::Bytes(values, scale),
+        },
         rows: selection.rows.as_ref().map(|rows| &rows.0[..]),
         labels: &selection.labels.as_i64(),
     };
