@@ -5,10 +5,13 @@
 //! `parameter -= learning_rate * ((c2/c1) m / (sqrt(v) + epsilon c2))`. The epsilon is that of the
 //! usual form, beside `sqrt(v)/c2`. All slices have the same length; moments begin with zeros.
 
-use crate::chunks::{CHUNK, best_isa, run_all};
+use crate::chunks::{best_isa, run_all};
 use crate::error::{KernelError, expect_len};
 use crate::real::Real;
 use crate::simd::{Kernel, Vector};
+
+/// Numbers of a chunk: few, because every number has a root and a quotient.
+const CHUNK: usize = 1 << 11;
 
 /// The settings of a step. The types are Burn's, so that its rounding is met.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,12 +8,15 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use crate::simd::Isa;
+use crate::threads::another_is_awake;
 
 /// Numbers of a chunk: a few of its slices fit the near cache together.
 pub(crate) const CHUNK: usize = 1 << 13;
 
 /// Below this many numbers a call stays on its thread: waking another one costs more.
 const SEQUENTIAL_BELOW: usize = 1 << 14;
+/// The same when nobody needs to be woken.
+const SEQUENTIAL_BELOW_AWAKE: usize = 1 << 12;
 
 /// Runs `work` on every job, on all threads when the jobs hold many `numbers` together, and
 /// returns what it returned in the order of the jobs.
@@ -22,7 +25,12 @@ pub(crate) fn run_all<J: Send, R: Send>(
     jobs: impl Iterator<Item = J>,
     work: impl Fn(J) -> R + Send + Sync,
 ) -> Vec<R> {
-    if numbers < SEQUENTIAL_BELOW {
+    let alone = if another_is_awake() {
+        SEQUENTIAL_BELOW_AWAKE
+    } else {
+        SEQUENTIAL_BELOW
+    };
+    if numbers < alone {
         return jobs.map(work).collect();
     }
     let jobs: Vec<J> = jobs.collect();

@@ -39,6 +39,8 @@ pub fn gather_rows<T: Copy + Send + Sync>(matrix: &[T], rows: &[usize], out: &mu
 #[derive(Debug, Clone, PartialEq)]
 pub struct ByteScale {
     divisor: f32,
+    /// `1/divisor`, if [`quotient`] is exact with it for all bytes.
+    reciprocal: Option<f32>,
     /// Mean and deviation.
     channels: Vec<(f32, f32)>,
 }
@@ -59,8 +61,14 @@ impl ByteScale {
                 channels: channels.to_vec(),
             });
         }
+        let reciprocal = 1.0 / divisor;
+        let exact = |byte| {
+            let byte = f32::from(byte);
+            quotient(byte, divisor, reciprocal, f32::mul_add) == byte / divisor
+        };
         Ok(Self {
             divisor,
+            reciprocal: (0..=u8::MAX).all(exact).then_some(reciprocal),
             channels: channels.to_vec(),
         })
     }
@@ -76,6 +84,13 @@ impl ByteScale {
         let numbers = [self.divisor].into_iter().chain(channels);
         numbers.flat_map(f32::to_le_bytes).collect()
     }
+}
+
+/// `x/divisor` without a division: a first guess, and what it leaves over. With `fused` rounded once it is mostly exact.
+#[inline(always)]
+fn quotient(x: f32, divisor: f32, reciprocal: f32, fused: impl Fn(f32, f32, f32) -> f32) -> f32 {
+    let guess = x * reciprocal;
+    fused(fused(-guess, divisor, x), reciprocal, guess)
 }
 
 /// [`gather_rows`] of bytes, as the numbers that they stand for.
@@ -126,16 +141,37 @@ impl<T: Real> Kernel<T> for ByteRow<'_, T> {
     fn run<V: Vector<Scalar = T>>(self) {
         let plane = self.out.len() / self.scale.channels();
         let divisor = self.scale.divisor;
+        if V::FUSED
+            && let Some(reciprocal) = self.scale.reciprocal
+        {
+            return self.fill(
+                plane,
+                #[inline(always)]
+                |byte| quotient(byte, divisor, reciprocal, f32::mul_add),
+            );
+        }
+        self.fill(
+            plane,
+            #[inline(always)]
+            |byte| byte / divisor,
+        );
+    }
+}
+
+impl<T: Real> ByteRow<'_, T> {
+    /// `divide` gives a byte over the divisor.
+    #[inline(always)]
+    fn fill(self, plane: usize, divide: impl Fn(f32) -> f32) {
         let planes = self.bytes.chunks_exact(plane);
         let outputs = self.out.chunks_exact_mut(plane);
         for ((bytes, out), &(mean, deviation)) in planes.zip(outputs).zip(&self.scale.channels) {
             if (mean, deviation) == (0.0, 1.0) {
                 for (out, &byte) in out.iter_mut().zip(bytes) {
-                    *out = T::of(f64::from(f32::from(byte) / divisor));
+                    *out = T::of(f64::from(divide(f32::from(byte))));
                 }
             } else {
                 for (out, &byte) in out.iter_mut().zip(bytes) {
-                    let number = (f32::from(byte) / divisor - mean) / deviation;
+                    let number = (divide(f32::from(byte)) - mean) / deviation;
                     *out = T::of(f64::from(number));
                 }
             }

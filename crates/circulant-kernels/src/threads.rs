@@ -46,6 +46,7 @@ pub fn join_awake<A: Send, B: Send>(
     };
     let beside = || {
         let result = beside();
+        let _awake = Awake::new();
         let mut since = Instant::now();
         while !done.load(Ordering::Acquire) {
             if rayon::yield_now() == Some(rayon::Yield::Executed) {
@@ -59,6 +60,29 @@ pub fn join_awake<A: Send, B: Send>(
         result
     };
     rayon::join(main, beside)
+}
+
+/// Threads that [`join_awake`] keeps awake.
+static AWAKE: AtomicUsize = AtomicUsize::new(0);
+
+struct Awake;
+
+impl Awake {
+    fn new() -> Self {
+        AWAKE.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Awake {
+    fn drop(&mut self) {
+        AWAKE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether another thread waits for work without sleeping, so that little work is worth sharing. Results must not depend on it.
+pub(crate) fn another_is_awake() -> bool {
+    AWAKE.load(Ordering::Relaxed) > 0
 }
 
 /// `work(task)` for every task of `0..count`, on all threads of the pool; returns what it returned, in order.

@@ -165,17 +165,14 @@ impl<T: Real> Kernel<T> for WeightGradient<T> {
 
     #[inline(always)]
     fn run<V: Vector<Scalar = T>>(self) {
-        const TALL: usize = 6;
-        let whole = self.len / TALL * TALL;
         for class in (0..self.stride).step_by(2 * V::LANES) {
-            let pair = class + V::LANES < self.stride;
+            // Twelve sums at a time, so that no addition waits for the last one.
             // SAFETY: positions are below `len`, and vectors of classes end at `stride`.
             unsafe {
-                for t in (0..whole).step_by(TALL) {
-                    self.tile::<V, TALL>(t, class, pair);
-                }
-                for t in whole..self.len {
-                    self.tile::<V, 1>(t, class, pair);
+                if class + V::LANES < self.stride {
+                    self.tiles::<V, 6>(class, true);
+                } else {
+                    self.tiles::<V, 12>(class, false);
                 }
             }
         }
@@ -183,6 +180,21 @@ impl<T: Real> Kernel<T> for WeightGradient<T> {
 }
 
 impl<T: Real> WeightGradient<T> {
+    /// All positions, `N` at a time as long as there are so many.
+    #[inline(always)]
+    unsafe fn tiles<V: Vector<Scalar = T>, const N: usize>(&self, class: usize, pair: bool) {
+        let whole = self.len / N * N;
+        // SAFETY: the caller's promise.
+        unsafe {
+            for t in (0..whole).step_by(N) {
+                self.tile::<V, N>(t, class, pair);
+            }
+            for t in whole..self.len {
+                self.tile::<V, 1>(t, class, pair);
+            }
+        }
+    }
+
     /// `N` positions and one or two vectors of classes.
     #[inline(always)]
     unsafe fn tile<V: Vector<Scalar = T>, const N: usize>(

@@ -26,6 +26,8 @@ pub trait Vector: Copy {
     type Tile: Tile<Scalar = Self::Scalar>;
     /// Numbers per vector.
     const LANES: usize;
+    /// Whether [`Self::fused`] rounds once.
+    const FUSED: bool;
 
     /// # Safety
     /// `from` must be valid for reading `LANES` numbers.

@@ -29,6 +29,7 @@ impl<T: Real, const N: usize> Vector for Lanes<T, N> {
     type Scalar = T;
     type Tile = Self;
     const LANES: usize = N;
+    const FUSED: bool = false;
 
     #[inline(always)]
     unsafe fn load(from: *const T) -> Self {

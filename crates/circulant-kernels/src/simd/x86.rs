@@ -22,6 +22,7 @@ macro_rules! vector {
             type Scalar = $scalar;
             type Tile = $tile;
             const LANES: usize = $lanes;
+            const FUSED: bool = true;
 
             #[inline(always)]
             unsafe fn load(from: *const $scalar) -> Self {

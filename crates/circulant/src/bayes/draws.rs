@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use super::network::{Bayesian, Factor, Network, SiteDescription};
 use super::noise::Noise;
 use super::posterior::Posterior;
-use crate::ops::fused::{PlainGaussian, PlainNoise};
+use crate::ops::fused::{NoiseShape, PlainGaussian, PlainNoise};
 
 /// The networks that one step draws.
 pub(super) struct Draws<M> {
@@ -41,30 +41,60 @@ enum SiteDraws {
     },
 }
 
+/// The random numbers of one step. They do not depend on the posterior, so they can be made while the step before still
+/// changes it.
+pub(super) struct StepNoise {
+    noises: Vec<Noise>,
+    sites: Vec<SiteNoise>,
+}
+
+/// Those of one parameter, draw by draw.
+enum SiteNoise {
+    Plain(Vec<PlainNoise>),
+    Taped(Vec<NoiseKey>),
+}
+
+/// What [`StepNoise`] needs to know about every parameter; `None` where the posterior is on the tape.
+pub(super) fn noise_shapes<M: Network>(network: &Bayesian<M>) -> Vec<Option<NoiseShape>> {
+    let shape = |factor: &Factor| factor.plain().map(|q| q.noise_shape());
+    network.factors.iter().map(shape).collect()
+}
+
+impl StepNoise {
+    /// A draw for each of `noises`.
+    pub(super) fn new(shapes: &[Option<NoiseShape>], mut noises: Vec<Noise>) -> Self {
+        let site = |shape: &Option<NoiseShape>| {
+            let keys = noises.iter_mut().map(Noise::next_key);
+            match shape {
+                Some(shape) => SiteNoise::Plain(keys.map(|key| shape.noise(key)).collect()),
+                None => SiteNoise::Taped(keys.collect()),
+            }
+        };
+        let sites = shapes.iter().map(site).collect();
+        Self { noises, sites }
+    }
+}
+
 impl<M: Network> Draws<M> {
-    /// A draw for each of `noises`; the KL will be multiplied by `weight`.
-    pub(super) fn new(network: &Bayesian<M>, mut noises: Vec<Noise>, weight: f64) -> Self {
+    /// Draws with a noise that was made for this network; the KL will be multiplied by `weight`.
+    pub(super) fn new(network: &Bayesian<M>, noise: StepNoise, weight: f64) -> Self {
+        let StepNoise {
+            mut noises,
+            sites: site_noises,
+        } = noise;
         let draws = noises.len();
-        let keys_of_draw =
-            |noise: &mut Noise| network.factors.iter().map(|_| noise.next_key()).collect();
-        let keys: Vec<Vec<NoiseKey>> = noises.iter_mut().map(keys_of_draw).collect();
-        let plain: Vec<Option<PlainGaussian>> = network.factors.iter().map(Factor::plain).collect();
-        let drawn: Vec<_> = plain
-            .into_par_iter()
-            .enumerate()
-            .map(|(site, q)| {
-                let draw = |q: &PlainGaussian| keys.iter().map(|keys| q.draw(keys[site])).unzip();
-                q.map(|q| (draw(&q), q))
-            })
-            .collect();
         let (mut numbers, mut sites) = (Vec::new(), Vec::new());
-        for (site, drawn) in drawn.into_iter().enumerate() {
-            let (own, site) = match drawn {
-                Some(((own, noises), q)) => (own, SiteDraws::Plain { q, noises }),
-                None => {
-                    let sample =
-                        |keys: &Vec<NoiseKey>| network.factors[site].posterior.sample(keys[site]);
-                    let values: Vec<Tensor<1>> = keys.iter().map(sample).collect();
+        for (site, noise) in site_noises.into_iter().enumerate() {
+            let factor = &network.factors[site];
+            let (own, site) = match noise {
+                SiteNoise::Plain(noises) => {
+                    let q = factor.plain().expect("as when its noise was made");
+                    let own: Vec<Tensor<1>> = noises.iter().map(|noise| q.draw(noise)).collect();
+                    (own, SiteDraws::Plain { q, noises })
+                }
+                SiteNoise::Taped(keys) => {
+                    let sample = |key| factor.posterior.sample(key);
+                    let values: Vec<Tensor<1>> = keys.into_iter().map(sample).collect();
                     let kl = noises
                         .iter_mut()
                         .map(|noise| network.site_kl(site, weight / draws as f64, noise))
@@ -75,7 +105,6 @@ impl<M: Network> Draws<M> {
                     (own, SiteDraws::Taped { values, kl })
                 }
             };
-            let own: Vec<Tensor<1>> = own;
             numbers.push(own);
             sites.push(site);
         }
@@ -256,7 +285,8 @@ mod tests {
                 .expect("valid");
             let elbo = Elbo::new(7).expect("valid").with_samples(2).expect("valid");
             let estimate = elbo.estimate(&network, BATCH, 5, 3, |model| loss(model).neg());
-            let draws = Draws::new(&network, elbo.noises(5, 3), elbo.kl_weight(3));
+            let noise = StepNoise::new(&noise_shapes(&network), elbo.noises(5, 3));
+            let draws = Draws::new(&network, noise, elbo.kl_weight(3));
             let data = draws.sum(loss);
             let (kl, found) = draws.gradients(&network, &data.backward(), elbo.share(BATCH));
             let expected: f64 = estimate.kl.into_scalar();

@@ -11,7 +11,7 @@ use circulant_kernels::join_awake;
 
 use super::data::{BatchOrder, LabelledData};
 use super::divergence::diverged;
-use super::draws::Draws;
+use super::draws::{Draws, StepNoise, noise_shapes};
 use super::elbo::{Elbo, KlWeight};
 use super::network::Network;
 use super::projection::Projection;
@@ -273,7 +273,11 @@ impl<M: Network> Svi<M> {
     /// What the next step draws.
     fn draw(&self) -> Draws<M> {
         let noises = self.elbo.noises(self.config.seed, self.step);
-        Draws::new(self.network(), noises, self.elbo.kl_weight(self.step))
+        self.draw_with(StepNoise::new(&noise_shapes(self.network()), noises))
+    }
+
+    fn draw_with(&self, noise: StepNoise) -> Draws<M> {
+        Draws::new(self.network(), noise, self.elbo.kl_weight(self.step))
     }
 
     /// A step down the gradient; `data` is the negative log likelihood, summed over the batch and the draws.
@@ -356,14 +360,17 @@ impl<M: Network> Svi<M> {
                 data.batch(order.at(step))
             }
         };
+        let (elbo, seed) = (self.elbo, self.config.seed);
+        let shapes = noise_shapes(self.network());
         let mut ready = Ready {
             examples: take(self.step),
             draws,
         };
         while self.step < self.config.steps {
             let next = self.step + 1;
+            let noises = || StepNoise::new(&shapes, elbo.noises(seed, next));
             let report;
-            (report, ready) = self.fit_step(ready, || take(next))?;
+            (report, ready) = self.fit_step(ready, || (take(next), noises()))?;
             if let Some(plan) = checkpoints
                 && self.step.is_multiple_of(plan.every.max(1))
             {
@@ -388,7 +395,7 @@ impl<M: Network> Svi<M> {
     fn fit_step<const D: usize>(
         &mut self,
         Ready { examples, draws }: Ready<M, D>,
-        next: impl FnOnce() -> Examples<D> + Send,
+        next: impl FnOnce() -> (Examples<D>, StepNoise) + Send,
     ) -> Result<(StepReport, Ready<M, D>), BayesError>
     where
         M: Classifier<D>,
@@ -397,16 +404,13 @@ impl<M: Network> Svi<M> {
         let step = || {
             let examples = examples.to_autodiff();
             let data = draws.sum(|model| model.cross_entropy(examples.clone()));
-            let descend_and_draw = || {
-                let report = self.descend(draws, data, batch)?;
-                Ok::<_, BayesError>((report, self.draw()))
-            };
-            rayon::join(descend_and_draw, next)
+            let (report, (examples, noise)) =
+                rayon::join(|| self.descend(draws, data, batch), next);
+            let (report, draws) = (report?, self.draw_with(noise));
+            Ok((report, Ready { examples, draws }))
         };
         // Another thread is awake all the time: the parts of a step are shorter than what waking it takes.
-        let ((done, examples), ()) = join_awake(step, || ());
-        let (report, draws) = done?;
-        Ok((report, Ready { examples, draws }))
+        join_awake(step, || ()).0
     }
 }
 

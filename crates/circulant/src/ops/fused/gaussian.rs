@@ -44,6 +44,11 @@ impl Gaussian {
             .map_or(0, |(_, scale)| scale.shape().num_elements())
     }
 
+    /// Numbers of a sample's noise.
+    pub(super) fn noise_len(&self) -> usize {
+        self.rank() + self.mean.shape().num_elements()
+    }
+
     fn view<T: Native>(&self) -> LowRank<'_, T> {
         let (factor, scale) = match &self.low_rank {
             None => (&[][..], &[][..]),
@@ -61,19 +66,32 @@ impl Gaussian {
     }
 }
 
-fn sample_typed<T: Native>(q: &Gaussian, key: NoiseKey) -> (FlexTensor, KeptNoise) {
-    let (mut out, shape) = like::<T>(&q.mean);
-    let count = q.rank() + shape.num_elements();
+fn noise_typed<T: Native>(key: NoiseKey, count: usize) -> KeptNoise {
     let mut noise = Buffer::<T>::any(count);
     standard_normal(key, noise.as_mut());
-    let (xi, zeta) = noise.as_mut().split_at(q.rank());
+    KeptNoise(noise.into_tensor(Shape::from(vec![count])))
+}
+
+/// The `count` numbers of a sample's noise.
+pub(super) fn noise(dtype: DType, key: NoiseKey, count: usize) -> KeptNoise {
+    with_native!(dtype, noise_typed(key, count))
+}
+
+fn sample_at_typed<T: Native>(q: &Gaussian, noise: &KeptNoise) -> FlexTensor {
+    let (mut out, shape) = like::<T>(&q.mean);
+    let (xi, zeta) = numbers::<T>(&noise.0, "the noise").split_at(q.rank());
     valid(q.view::<T>().sample_into(xi, zeta, out.as_mut()));
-    let noise = noise.into_tensor(Shape::from(vec![count]));
-    (out.into_tensor(shape), KeptNoise(noise))
+    out.into_tensor(shape)
+}
+
+/// The sample that belongs to a noise.
+pub(super) fn sample_at(q: &Gaussian, noise: &KeptNoise) -> FlexTensor {
+    with_native!(q.mean.dtype(), sample_at_typed(q, noise))
 }
 
 pub(super) fn sample(q: &Gaussian, key: NoiseKey) -> (FlexTensor, KeptNoise) {
-    with_native!(q.mean.dtype(), sample_typed(q, key))
+    let noise = noise(q.mean.dtype(), key, q.noise_len());
+    (sample_at(q, &noise), noise)
 }
 
 /// Gradients of `log_deviation`, then `U` and `lambda` if there are any; that of the mean is `grad`.

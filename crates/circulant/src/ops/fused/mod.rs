@@ -40,7 +40,7 @@ use burn::backend::{Backend, backend_extension};
 use burn::tensor::{Device, Shape, Tensor, TensorData};
 use circulant_kernels::{Activation, AdamSettings, ByteScale, Convolution, NoiseKey, gather_bytes};
 
-pub(crate) use self::plain::{PlainGaussian, PlainGradients, PlainNoise};
+pub(crate) use self::plain::{NoiseShape, PlainGaussian, PlainGradients, PlainNoise};
 use super::Operator;
 
 /// Indices on the host: the classes of a batch, or rows.

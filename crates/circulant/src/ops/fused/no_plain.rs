@@ -11,6 +11,16 @@ pub(crate) enum PlainGaussian {}
 #[derive(Debug)]
 pub(crate) enum PlainNoise {}
 
+/// There is none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum NoiseShape {}
+
+impl NoiseShape {
+    pub(crate) fn noise(self, _: NoiseKey) -> PlainNoise {
+        match self {}
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct PlainGradients {
     pub(crate) mean: Tensor<1>,
@@ -28,7 +38,11 @@ impl PlainGaussian {
         None
     }
 
-    pub(crate) fn draw(&self, _: NoiseKey) -> (Tensor<1>, PlainNoise) {
+    pub(crate) fn noise_shape(&self) -> NoiseShape {
+        match *self {}
+    }
+
+    pub(crate) fn draw(&self, _: &PlainNoise) -> Tensor<1> {
         match *self {}
     }
 

@@ -2,11 +2,11 @@
 //! threads may work on several posteriors at once.
 
 use burn::backend::Flex;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 use burn_flex::FlexTensor;
 use circulant_kernels::NoiseKey;
 
-use super::gaussian::{Gaussian, KeptNoise, Samples, kl_keeping, sample};
+use super::gaussian::{Gaussian, KeptNoise, Samples, kl_keeping, noise, sample_at};
 use super::is_native;
 
 /// A Gaussian posterior without its history.
@@ -16,6 +16,19 @@ pub(crate) struct PlainGaussian(Box<Gaussian>);
 /// The noise of a draw.
 #[derive(Debug)]
 pub(crate) struct PlainNoise(KeptNoise);
+
+/// What the noise of a draw depends on: it can be made before the posterior is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NoiseShape {
+    dtype: DType,
+    count: usize,
+}
+
+impl NoiseShape {
+    pub(crate) fn noise(self, key: NoiseKey) -> PlainNoise {
+        PlainNoise(noise(self.dtype, key, self.count))
+    }
+}
 
 /// The gradients of a posterior's parameters.
 #[derive(Debug)]
@@ -42,10 +55,16 @@ impl PlainGaussian {
         })
     }
 
-    /// A sample, and the noise that made it.
-    pub(crate) fn draw(&self, key: NoiseKey) -> (Tensor<1>, PlainNoise) {
-        let (value, noise) = sample(&self.0, key);
-        (Tensor::from_primitive::<Flex>(value), PlainNoise(noise))
+    pub(crate) fn noise_shape(&self) -> NoiseShape {
+        NoiseShape {
+            dtype: self.0.mean.dtype(),
+            count: self.0.noise_len(),
+        }
+    }
+
+    /// The draw that belongs to a noise.
+    pub(crate) fn draw(&self, noise: &PlainNoise) -> Tensor<1> {
+        Tensor::from_primitive::<Flex>(sample_at(&self.0, &noise.0))
     }
 
     /// `weight*KL`, and the gradients of that plus `share` times what the gradients of the draws' numbers leave at the parameters.
