@@ -196,9 +196,11 @@ mod tests {
 
     #[test]
     fn a_panic_of_a_task_is_passed_on() {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(2);
-        let shared = || share(8, |task| assert_ne!(task, 5, "on purpose"));
-        let run = || pool.build().unwrap().install(shared);
+        let run = || {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(2);
+            let shared = || share(8, |task| assert_ne!(task, 5, "on purpose"));
+            pool.build().unwrap().install(shared)
+        };
         assert!(std::panic::catch_unwind(run).is_err());
     }
 }
