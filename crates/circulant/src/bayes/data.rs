@@ -292,8 +292,11 @@ mod tests {
         assert_eq!(host(bytes.inputs()), host(floats.inputs()));
         let rows = [4, 0, 4];
         let (taken, expected) = (bytes.select(&rows), floats.select(&rows));
-        assert_eq!(taken.inputs.dims(), [3, 4]);
+        assert_eq!(taken.inputs.dims(), [6, 4], "nothing is copied yet");
         assert_eq!(host(taken.batch()), host(expected.batch()));
+        let copied = bytes.batch(&rows);
+        assert_eq!(copied.inputs.dims(), [3, 4]);
+        assert_eq!(host(copied.batch()), host(expected.batch()));
         assert_eq!(taken.labels.0, expected.labels.0);
         let other = ByteScale::new(1.0).expect("valid");
         let other = LabelledData::from_bytes(pixels.clone(), other, shape, &labels, 3, &device);
