@@ -68,7 +68,7 @@ fn step(kind: HiddenKind, batch: usize) -> Vec<Exported> {
     let config = SviConfig::new().with_learning_rate(RATE);
     let optimizer = SgdConfig::new().init();
     let mut svi = Svi::with_optimizer(network.clone(), optimizer, config, EXAMPLES).expect("valid");
-    let on_tape = examples.clone().to_autodiff();
+    let on_tape = examples.clone().into_autodiff();
     let report = svi.step(batch, |model| model.cross_entropy(on_tape.clone()).neg());
     let report = report.expect("a finite loss");
 

@@ -402,7 +402,7 @@ impl<M: Network> Svi<M> {
     {
         let batch = examples.labels.0.len();
         let step = || {
-            let examples = examples.to_autodiff();
+            let examples = examples.into_autodiff();
             let data = draws.sum(|model| model.cross_entropy(examples.clone()));
             let (report, (examples, noise)) =
                 rayon::join(|| self.descend(draws, data, batch), next);

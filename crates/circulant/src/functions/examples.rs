@@ -61,7 +61,7 @@ impl<const D: usize> Inputs<D> {
         }
     }
 
-    fn to_autodiff(self) -> Self {
+    fn into_autodiff(self) -> Self {
         match self {
             Self::Numbers(inputs) => Self::Numbers(Tensor::from_inner(inputs)),
             Self::Bytes(mut bytes) => {
@@ -125,8 +125,8 @@ impl<const D: usize> Examples<D> {
     }
 
     /// The same examples for a model on a device with autodiff, from a device without.
-    pub fn to_autodiff(self) -> Self {
-        self.map(Inputs::to_autodiff)
+    pub fn into_autodiff(self) -> Self {
+        self.map(Inputs::into_autodiff)
     }
 
     /// The same examples with other inputs.
