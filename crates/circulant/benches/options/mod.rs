@@ -1,5 +1,9 @@
 //! The flags that the benchmarks have in common.
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What the command line asks for.
 pub struct Options {
     /// For machines: one line of JSON per case.
