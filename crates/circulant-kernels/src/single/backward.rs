@@ -150,9 +150,7 @@ impl<T: Real> Single<'_, T> {
             weight,
         }
     }
-}
 
-impl<T: Real> Single<'_, T> {
     /// The sum of the parts' gradients of a read-out, without what rounds classes up to whole vectors; empty when they have none.
     fn weight_of_readout(&self, parts: &[TaskSums<T>], classes: usize) -> Vec<T> {
         let numbers = parts.first().map_or(0, |part| part.weight.len());
