@@ -3,7 +3,7 @@
 //! | part | where |
 //! | --- | --- |
 //! | parameters | tensors under the names of the module's record |
-//! | optimiser state | the bytes of Burn's own record, as the U8 tensor `optimizer` |
+//! | optimiser state | the bytes of Burn's own record, as the U8 tensor `optimizer`, and those of moments beside it as `optimizer.moments` |
 //! | step, seed and whatever else the run needs | metadata |
 //!
 //! The file is written beside its place, synced and renamed: at every moment the old checkpoint or the new one is there. A
@@ -23,6 +23,7 @@ use safetensors::tensor::{Dtype, TensorView};
 use crate::record::{self, RecordError};
 
 const OPTIMIZER: &str = "optimizer";
+const MOMENTS: &str = "optimizer.moments";
 
 /// Why a checkpoint could not be written or used.
 #[derive(Debug, thiserror::Error)]
@@ -149,6 +150,7 @@ pub(crate) fn write<M: Module>(
     path: &Path,
     module: &M,
     optimizer: &ModuleOptimizer,
+    moments: Option<Vec<u8>>,
     mut metadata: BTreeMap<String, String>,
 ) -> Result<(), CheckpointError> {
     // Burn keeps the state in a hash table, whose order is another one in every process; a record that was read has
@@ -161,9 +163,15 @@ pub(crate) fn write<M: Module>(
     let parameters = record::to_bytes(module)?;
     let parameters = SafeTensors::deserialize(&parameters).map_err(|error| broken(path, error))?;
     let mut tensors: Vec<(String, TensorView<'_>)> = parameters.tensors();
-    let view = TensorView::new(Dtype::U8, vec![optimizer.len()], &optimizer)
-        .map_err(|error| broken(path, error))?;
-    tensors.push((OPTIMIZER.to_owned(), view));
+    for (name, bytes) in [
+        (OPTIMIZER, Some(&optimizer[..])),
+        (MOMENTS, moments.as_deref()),
+    ] {
+        if let Some(bytes) = bytes {
+            let view = TensorView::new(Dtype::U8, vec![bytes.len()], bytes);
+            tensors.push((name.to_owned(), view.map_err(|error| broken(path, error))?));
+        }
+    }
     let sum = checksum(
         tensors
             .iter()
@@ -173,6 +181,13 @@ pub(crate) fn write<M: Module>(
     let bytes = safetensors::serialize(tensors, None).map_err(|error| broken(path, error))?;
     let bytes = with_metadata(&bytes, &metadata).map_err(|error| broken(path, error))?;
     write_atomically(path, &bytes).map_err(file_error(path))
+}
+
+/// What an optimiser needs to go on.
+pub(crate) struct OptimizerState {
+    pub(crate) optimizer: OptimizerRecord,
+    /// Of what Burn's optimiser does not move.
+    pub(crate) moments: Option<Vec<u8>>,
 }
 
 /// A file that has been read, not yet believed.
@@ -231,31 +246,46 @@ impl<'a> Checkpoint<'a> {
     pub(crate) fn load<M: Module>(
         &self,
         module: &mut M,
-    ) -> Result<OptimizerRecord, CheckpointError> {
-        let (parameters, optimizer) = self.parts()?;
-        let state = OptimizerRecord::from_bytes(Bytes::from_bytes_vec(optimizer))
+    ) -> Result<OptimizerState, CheckpointError> {
+        let parts = self.parts()?;
+        let optimizer = OptimizerRecord::from_bytes(Bytes::from_bytes_vec(parts.optimizer))
             .map_err(|error| self.broken(error))?;
-        record::load_bytes(module, parameters, self.path)?;
-        Ok(state)
+        record::load_bytes(module, parts.parameters, self.path)?;
+        Ok(OptimizerState {
+            optimizer,
+            moments: parts.moments,
+        })
     }
 
-    /// The parameters as a safetensors file of their own, and the optimiser's state, if nothing is damaged.
-    fn parts(&self) -> Result<(Vec<u8>, Vec<u8>), CheckpointError> {
+    /// What the file consists of, if nothing is damaged.
+    fn parts(&self) -> Result<Parts, CheckpointError> {
         let tensors = SafeTensors::deserialize(&self.bytes).map_err(|error| self.broken(error))?;
-        let views = tensors.tensors();
+        let mut views = tensors.tensors();
         let parts = views
             .iter()
             .map(|(name, view)| (name.as_str(), view.data()));
         if checksum(parts) != self.entry("checksum")? {
             return Err(self.broken("its checksum is wrong, so the file is damaged"));
         }
-        let (optimizer, parameters): (Vec<_>, Vec<_>) =
-            views.into_iter().partition(|(name, _)| name == OPTIMIZER);
-        let [(_, optimizer)] = &optimizer[..] else {
+        let mut take = |wanted: &str| {
+            let place = views.iter().position(|(name, _)| name == wanted)?;
+            Some(views.remove(place).1.data().to_vec())
+        };
+        let (optimizer, moments) = (take(OPTIMIZER), take(MOMENTS));
+        let Some(optimizer) = optimizer else {
             return Err(self.broken("it has no optimiser state"));
         };
-        let parameters =
-            safetensors::serialize(parameters, None).map_err(|error| self.broken(error))?;
-        Ok((parameters, optimizer.data().to_vec()))
+        Ok(Parts {
+            parameters: safetensors::serialize(views, None).map_err(|error| self.broken(error))?,
+            optimizer,
+            moments,
+        })
     }
+}
+
+struct Parts {
+    /// As a safetensors file of their own.
+    parameters: Vec<u8>,
+    optimizer: Vec<u8>,
+    moments: Option<Vec<u8>>,
 }

@@ -53,6 +53,17 @@ impl FusedAdam {
         ModuleOptimizer::from(self)
     }
 
+    /// Of step 1, 2, ...
+    pub(crate) fn settings(&self, learning_rate: f64, time: usize) -> AdamSettings {
+        AdamSettings {
+            learning_rate,
+            beta_1: self.beta_1,
+            beta_2: self.beta_2,
+            epsilon: self.epsilon,
+            time,
+        }
+    }
+
     fn burn(&self) -> Adam {
         AdamConfig::new()
             .with_beta_1(self.beta_1)
@@ -82,13 +93,7 @@ impl Optimizer for FusedAdam {
             }
             None => (1, grad.zeros_like(), grad.zeros_like()),
         };
-        let settings = AdamSettings {
-            learning_rate,
-            beta_1: self.beta_1,
-            beta_2: self.beta_2,
-            epsilon: self.epsilon,
-            time,
-        };
+        let settings = self.settings(learning_rate, time);
         let (tensor, moment_1, moment_2) = Dispatch::adam(
             tensor.into_dispatch(),
             grad.into_dispatch(),

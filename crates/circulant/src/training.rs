@@ -333,6 +333,7 @@ impl<M: Module> Trainer<M> {
             path.as_ref(),
             self.model(),
             &self.optimizer,
+            None,
             metadata,
         )?)
     }
@@ -350,7 +351,7 @@ impl<M: Module> Trainer<M> {
         let mut model = self.model().clone();
         let state = checkpoint.load(&mut model)?;
         self.model = Some(with_stable_ids(model));
-        self.optimizer = self.optimizer.clone().load_record(state);
+        self.optimizer = self.optimizer.clone().load_record(state.optimizer);
         self.step = step;
         let notes = checkpoint.metadata.iter().filter_map(|(key, value)| {
             let key = key.strip_prefix(NOTE)?;

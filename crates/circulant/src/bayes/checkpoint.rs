@@ -7,12 +7,15 @@ use std::path::Path;
 
 use super::divergence::find_not_finite;
 use super::network::Network;
+use super::site_adam::SiteAdam;
 use super::svi::{Svi, Watch};
 use super::{BayesError, Bayesian};
 use crate::checkpoint::{self, Checkpoint};
 use crate::parameters::with_stable_ids;
 
-const FORMAT: &str = "circulant-svi-1";
+const FORMAT: &str = "circulant-svi-2";
+/// Had all moments in Burn's record of the optimiser; its parameters are the same.
+const OLD_FORMAT: &str = "circulant-svi-1";
 
 /// What must agree between a checkpoint and the run that resumes from it.
 fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, String); 7] {
@@ -65,6 +68,7 @@ impl<M: Network> Svi<M> {
             path,
             self.network(),
             &self.optimizer,
+            self.site_adam.as_ref().map(SiteAdam::to_bytes),
             metadata,
         )?)
     }
@@ -86,6 +90,15 @@ impl<M: Network> Svi<M> {
         }
         let mut network: Bayesian<M> = self.network().clone();
         let state = checkpoint.load(&mut network)?;
+        let fitting = match (&self.site_adam, &state.moments) {
+            (None, None) => Some(None),
+            (Some(adam), Some(moments)) => adam.with_bytes(&network, moments).map(Some),
+            _ => None,
+        };
+        let Some(site_adam) = fitting else {
+            let message = "the moments in it are not those of this optimiser";
+            return Err(checkpoint.broken(message).into());
+        };
         let number = |key| checkpoint.number(key);
         let watch = Watch {
             average: f64::from_bits(number("watch.average")?),
@@ -94,7 +107,8 @@ impl<M: Network> Svi<M> {
         };
         (self.step, self.watch) = (number("step")?, watch);
         self.set_network(with_stable_ids(network));
-        self.optimizer = self.optimizer.clone().load_record(state);
+        self.optimizer = self.optimizer.clone().load_record(state.optimizer);
+        self.site_adam = site_adam;
         Ok(())
     }
 }
@@ -104,7 +118,9 @@ impl<M: Network> Bayesian<M> {
     /// trained for: what predictions need. Neither data nor settings of the run have to be known.
     pub fn load_checkpoint(mut self, path: impl AsRef<Path>) -> Result<(Self, u64), BayesError> {
         let checkpoint = Checkpoint::read(path.as_ref())?;
-        checkpoint.check("format", FORMAT.to_owned())?;
+        if checkpoint.entry("format")? != OLD_FORMAT {
+            checkpoint.check("format", FORMAT.to_owned())?;
+        }
         checkpoint.check("model", self.identity())?;
         checkpoint.load(&mut self)?;
         Ok((self, checkpoint.number("step")?))

@@ -18,102 +18,127 @@ use rayon::prelude::*;
 use super::network::{Bayesian, Factor, Network, SiteDescription};
 use super::noise::Noise;
 use super::posterior::Posterior;
-use crate::ops::fused::{NoiseShape, PlainGaussian, PlainNoise};
+use crate::ops::fused::{PlainGaussian, PlainGradients, PlainNoise};
 
 /// The networks that one step draws.
 pub(super) struct Draws<M> {
     pub(super) models: Vec<M>,
-    sites: Vec<SiteDraws>,
+    pub(super) plain: PlainSites,
+    /// In the order of their sites.
+    taped: Vec<TapedDraws>,
     /// Of the KL, all draws together.
     weight: f64,
 }
 
-/// The draws of one parameter.
-enum SiteDraws {
-    Plain {
-        q: PlainGaussian,
-        noises: Vec<PlainNoise>,
-    },
-    Taped {
-        values: Vec<Tensor<1>>,
-        /// Weighted.
-        kl: Box<Tensor<1>>,
-    },
+/// The draws of one parameter on a tape of its own.
+struct TapedDraws {
+    site: usize,
+    values: Vec<Tensor<1>>,
+    /// Weighted.
+    kl: Tensor<1>,
 }
 
-/// The random numbers of one step. They do not depend on the posterior, so they can be made while the step before still
-/// changes it.
-pub(super) struct StepNoise {
-    noises: Vec<Noise>,
-    sites: Vec<SiteNoise>,
+/// The draws of one parameter off the tape.
+pub(super) struct PlainDraws {
+    q: PlainGaussian,
+    noises: Vec<PlainNoise>,
+    numbers: Vec<Tensor<1>>,
 }
 
-/// Those of one parameter, draw by draw.
-enum SiteNoise {
-    Plain(Vec<PlainNoise>),
-    Taped(Vec<NoiseKey>),
+impl PlainDraws {
+    /// One for every key.
+    pub(super) fn new(q: PlainGaussian, keys: &[NoiseKey]) -> Self {
+        let noises: Vec<PlainNoise> = keys.iter().map(|&key| q.noise(key)).collect();
+        let numbers = noises.iter().map(|noise| q.draw(noise)).collect();
+        Self { q, noises, numbers }
+    }
 }
 
-/// What [`StepNoise`] needs to know about every parameter; `None` where the posterior is on the tape.
-pub(super) fn noise_shapes<M: Network>(network: &Bayesian<M>) -> Vec<Option<NoiseShape>> {
-    let shape = |factor: &Factor| factor.plain().map(|q| q.noise_shape());
-    network.factors.iter().map(shape).collect()
-}
+/// The draws of all parameters off the tape; `None` for the others.
+pub(super) struct PlainSites(pub(super) Vec<Option<PlainDraws>>);
 
-impl StepNoise {
-    /// A draw for each of `noises`.
-    pub(super) fn new(shapes: &[Option<NoiseShape>], mut noises: Vec<Noise>) -> Self {
-        let site = |shape: &Option<NoiseShape>| {
-            let keys = noises.iter_mut().map(Noise::next_key);
-            match shape {
-                Some(shape) => SiteNoise::Plain(keys.map(|key| shape.noise(key)).collect()),
-                None => SiteNoise::Taped(keys.collect()),
-            }
+impl PlainSites {
+    /// All threads at once.
+    pub(super) fn new<M: Network>(network: &Bayesian<M>, keys: &StepKeys) -> Self {
+        let plain = network.factors.iter().map(Factor::plain);
+        let plain: Vec<_> = plain.enumerate().collect();
+        let draw = |(site, q): (usize, Option<PlainGaussian>)| {
+            q.map(|q| PlainDraws::new(q, keys.of(site)))
         };
-        let sites = shapes.iter().map(site).collect();
+        Self(plain.into_par_iter().map(draw).collect())
+    }
+
+    /// The network takes over the numbers of these posteriors.
+    pub(super) fn settle<M>(&self, network: &mut Bayesian<M>) {
+        for (draws, factor) in self.0.iter().zip(&mut network.factors) {
+            if let Some(draws) = draws {
+                factor.posterior.set(draws.q.tensors());
+            }
+        }
+    }
+}
+
+/// The random numbers of one step, by name: a key for every parameter and draw.
+pub(super) struct StepKeys {
+    noises: Vec<Noise>,
+    sites: Vec<Vec<NoiseKey>>,
+}
+
+impl StepKeys {
+    /// A draw for each of `noises`.
+    pub(super) fn new<M>(network: &Bayesian<M>, mut noises: Vec<Noise>) -> Self {
+        let keys = |_| noises.iter_mut().map(Noise::next_key).collect();
+        let sites = (0..network.factors.len()).map(keys).collect();
         Self { noises, sites }
+    }
+
+    /// Of one parameter, draw by draw.
+    pub(super) fn of(&self, site: usize) -> &[NoiseKey] {
+        &self.sites[site]
     }
 }
 
 impl<M: Network> Draws<M> {
-    /// Draws with a noise that was made for this network; the KL will be multiplied by `weight`.
-    pub(super) fn new(network: &Bayesian<M>, noise: StepNoise, weight: f64) -> Self {
-        let StepNoise {
-            mut noises,
-            sites: site_noises,
-        } = noise;
+    /// `plain` was drawn with the same keys; the KL will be multiplied by `weight`.
+    pub(super) fn new(
+        network: &Bayesian<M>,
+        plain: PlainSites,
+        keys: StepKeys,
+        weight: f64,
+    ) -> Self {
+        let mut noises = keys.noises;
         let draws = noises.len();
-        let (mut numbers, mut sites) = (Vec::new(), Vec::new());
-        for (site, noise) in site_noises.into_iter().enumerate() {
-            let factor = &network.factors[site];
-            let (own, site) = match noise {
-                SiteNoise::Plain(noises) => {
-                    let q = factor.plain().expect("as when its noise was made");
-                    let own: Vec<Tensor<1>> = noises.iter().map(|noise| q.draw(noise)).collect();
-                    (own, SiteDraws::Plain { q, noises })
-                }
-                SiteNoise::Taped(keys) => {
-                    let sample = |key| factor.posterior.sample(key);
-                    let values: Vec<Tensor<1>> = keys.into_iter().map(sample).collect();
-                    let kl = noises
-                        .iter_mut()
-                        .map(|noise| network.site_kl(site, weight / draws as f64, noise))
-                        .reduce(|total, kl| total + kl)
-                        .expect("at least one draw");
-                    let own = values.iter().map(|value| value.clone().inner()).collect();
-                    let kl = Box::new(kl);
-                    (own, SiteDraws::Taped { values, kl })
-                }
-            };
-            numbers.push(own);
-            sites.push(site);
+        let mut taped = Vec::new();
+        for (site, keys) in keys.sites.into_iter().enumerate() {
+            if plain.0[site].is_some() {
+                continue;
+            }
+            let sample = |key| network.factors[site].posterior.sample(key);
+            let kl = noises
+                .iter_mut()
+                .map(|noise| network.site_kl(site, weight / draws as f64, noise))
+                .reduce(|total, kl| total + kl);
+            taped.push(TapedDraws {
+                site,
+                values: keys.into_iter().map(sample).collect(),
+                kl: kl.expect("at least one draw"),
+            });
         }
         let model = |draw: usize| {
-            network.with_leaves(numbers.iter().map(|own| own[draw].clone()).collect())
+            let mut taped = taped.iter();
+            let numbers = plain.0.iter().map(|plain| match plain {
+                Some(plain) => plain.numbers[draw].clone(),
+                None => {
+                    let taped = taped.next().expect("every site is one or the other");
+                    taped.values[draw].clone().inner()
+                }
+            });
+            network.with_leaves(numbers.collect())
         };
         Self {
             models: (0..draws).map(model).collect(),
-            sites,
+            plain,
+            taped,
             weight,
         }
     }
@@ -127,13 +152,32 @@ impl<M: Network> Draws<M> {
 
     /// The weighted KL, and the gradients of `share * data + KL`, where `of_data` are those of the data term.
     pub(super) fn gradients(
-        self,
+        &self,
         network: &Bayesian<M>,
         of_data: &Gradients,
         share: f64,
     ) -> (f64, GradientsParams) {
+        let (kl, mut gradients, plain) =
+            self.pull_back(network, of_data, share, |_, _, gradients| gradients);
+        for (site, own) in plain {
+            let posterior = &network.factors[site].posterior;
+            posterior.register(own.into_tensors(), &mut gradients);
+        }
+        (kl, gradients)
+    }
+
+    /// The same, but those off the tape go to `plain`, with the number of the parameter and its posterior, on all threads; what it
+    /// returns comes back, a parameter after the other.
+    pub(super) fn pull_back<R: Send>(
+        &self,
+        network: &Bayesian<M>,
+        of_data: &Gradients,
+        share: f64,
+        plain: impl Fn(usize, &PlainGaussian, PlainGradients) -> R + Sync,
+    ) -> (f64, GradientsParams, Vec<(usize, R)>) {
         let mut gradients = GradientsParams::new();
-        let mut of_numbers: Vec<Vec<Tensor<1>>> = self.sites.iter().map(|_| Vec::new()).collect();
+        let mut of_numbers: Vec<Vec<Tensor<1>>> =
+            network.sites.iter().map(|_| Vec::new()).collect();
         for (draw, model) in self.models.iter().enumerate() {
             let mut collect = OfNumbers {
                 of_data,
@@ -147,40 +191,40 @@ impl<M: Network> Draws<M> {
             model.visit(&mut collect);
         }
         let mut kl = 0.0;
-        let mut jobs = Vec::new();
-        let sites = self.sites.into_iter().zip(of_numbers);
-        for (index, (site, of_numbers)) in sites.enumerate() {
-            match site {
-                SiteDraws::Plain { q, noises } => {
-                    let pairs = noises.into_iter().zip(of_numbers).collect();
-                    jobs.push((index, q, network.fixed_prior(index), pairs));
-                }
-                SiteDraws::Taped { values, kl: own } => {
-                    kl += own.clone().into_scalar::<f64>();
-                    let own = *own;
-                    let passed_on = values.into_iter().zip(of_numbers).map(|(value, gradient)| {
-                        (value * Tensor::from_inner(gradient.mul_scalar(share))).sum()
-                    });
-                    let total = passed_on.fold(own, |total, term| total + term);
-                    let mut collect = OfParameters {
-                        from: &total.backward(),
-                        into: &mut gradients,
-                    };
-                    network.factors[index].visit(&mut collect);
-                }
-            }
+        for draws in &self.taped {
+            kl += draws.kl.clone().into_scalar::<f64>();
+            let of_numbers = of_numbers[draws.site].drain(..);
+            let passed_on = draws
+                .values
+                .iter()
+                .zip(of_numbers)
+                .map(|(value, gradient)| {
+                    let gradient = Tensor::from_inner(gradient.mul_scalar(share));
+                    (value.clone() * gradient).sum()
+                });
+            let total = passed_on.fold(draws.kl.clone(), |total, term| total + term);
+            let mut collect = OfParameters {
+                from: &total.backward(),
+                into: &mut gradients,
+            };
+            network.factors[draws.site].visit(&mut collect);
         }
-        let weight = self.weight;
-        let done: Vec<_> = jobs
-            .into_par_iter()
-            .map(|(index, q, prior, pairs)| (index, q.gradients(prior, weight, pairs, share)))
+        let sites = self.plain.0.iter().zip(of_numbers).enumerate();
+        let jobs: Vec<_> = sites
+            .filter_map(|(site, (draws, of_numbers))| {
+                Some((site, draws.as_ref()?, network.fixed_prior(site), of_numbers))
+            })
             .collect();
-        for (index, (own, of_parameters)) in done {
-            kl += own;
-            let posterior = &network.factors[index].posterior;
-            posterior.register(of_parameters, &mut gradients);
-        }
-        (kl, gradients)
+        let weight = self.weight;
+        let work = |(site, draws, prior, of_numbers): (usize, &PlainDraws, _, _)| {
+            let PlainDraws { q, noises, .. } = draws;
+            let (kl, gradients) = q.gradients(prior, weight, noises, of_numbers, share);
+            (kl, (site, plain(site, q, gradients)))
+        };
+        let done: Vec<_> = jobs.into_par_iter().map(work).collect();
+        let (kls, results): (Vec<f64>, _) = done.into_iter().unzip();
+        let kl = kls.into_iter().fold(kl, |total, own| total + own);
+        (kl, gradients, results)
     }
 }
 
@@ -285,8 +329,9 @@ mod tests {
                 .expect("valid");
             let elbo = Elbo::new(7).expect("valid").with_samples(2).expect("valid");
             let estimate = elbo.estimate(&network, BATCH, 5, 3, |model| loss(model).neg());
-            let noise = StepNoise::new(&noise_shapes(&network), elbo.noises(5, 3));
-            let draws = Draws::new(&network, noise, elbo.kl_weight(3));
+            let keys = StepKeys::new(&network, elbo.noises(5, 3));
+            let plain = PlainSites::new(&network, &keys);
+            let draws = Draws::new(&network, plain, keys, elbo.kl_weight(3));
             let data = draws.sum(loss);
             let (kl, found) = draws.gradients(&network, &data.backward(), elbo.share(BATCH));
             let expected: f64 = estimate.kl.into_scalar();

@@ -32,6 +32,7 @@ mod predictive;
 mod prior;
 mod projection;
 mod site;
+mod site_adam;
 mod svi;
 mod traversal;
 

@@ -11,10 +11,11 @@ use circulant_kernels::join_awake;
 
 use super::data::{BatchOrder, LabelledData};
 use super::divergence::diverged;
-use super::draws::{Draws, StepNoise, noise_shapes};
+use super::draws::{Draws, PlainSites, StepKeys};
 use super::elbo::{Elbo, KlWeight};
 use super::network::Network;
 use super::projection::Projection;
+use super::site_adam::SiteAdam;
 use super::{BayesError, Bayesian, Classifier};
 use crate::functions::Examples;
 use crate::optim::FusedAdam;
@@ -144,6 +145,8 @@ pub struct Svi<M> {
     /// Only absent while the optimiser has it.
     network: Option<Bayesian<M>>,
     pub(super) optimizer: ModuleOptimizer,
+    /// Moves what is off the tape, if the optimiser is our own.
+    pub(super) site_adam: Option<SiteAdam>,
     pub(super) config: SviConfig,
     elbo: Elbo,
     pub(super) projection: Option<Projection<M>>,
@@ -167,7 +170,10 @@ impl<M: Network> Svi<M> {
         config: SviConfig,
         examples: usize,
     ) -> Result<Self, BayesError> {
-        Self::with_optimizer(network, FusedAdam::default().init(), config, examples)
+        let adam = FusedAdam::default();
+        let mut svi = Self::with_optimizer(network, adam.init(), config, examples)?;
+        svi.site_adam = Some(SiteAdam::new(svi.network(), adam));
+        Ok(svi)
     }
 
     /// Training with any optimiser of Burn, with its own gradient clipping if it has one.
@@ -214,6 +220,7 @@ impl<M: Network> Svi<M> {
         Ok(Self {
             network: Some(network),
             optimizer,
+            site_adam: None,
             config,
             elbo,
             projection: None,
@@ -267,30 +274,57 @@ impl<M: Network> Svi<M> {
     ) -> Result<StepReport, BayesError> {
         let draws = self.draw();
         let data = draws.sum(|model| log_likelihood(model).neg());
-        self.descend(draws, data, batch)
+        let nothing = StepKeys::new(self.network(), Vec::new());
+        let (report, plain) = self.descend(draws, data, batch, &nothing)?;
+        self.settle(&plain);
+        Ok(report)
     }
 
     /// What the next step draws.
     fn draw(&self) -> Draws<M> {
-        let noises = self.elbo.noises(self.config.seed, self.step);
-        self.draw_with(StepNoise::new(&noise_shapes(self.network()), noises))
+        let keys = self.keys(self.step);
+        self.draws(PlainSites::new(self.network(), &keys), keys)
     }
 
-    fn draw_with(&self, noise: StepNoise) -> Draws<M> {
-        Draws::new(self.network(), noise, self.elbo.kl_weight(self.step))
+    /// The names of a step's random numbers.
+    fn keys(&self, step: u64) -> StepKeys {
+        StepKeys::new(self.network(), self.elbo.noises(self.config.seed, step))
     }
 
-    /// A step down the gradient; `data` is the negative log likelihood, summed over the batch and the draws.
+    fn draws(&self, plain: PlainSites, keys: StepKeys) -> Draws<M> {
+        Draws::new(self.network(), plain, keys, self.elbo.kl_weight(self.step))
+    }
+
+    /// The network takes over the numbers of posteriors that are ahead of it.
+    fn settle(&mut self, plain: &PlainSites) {
+        plain.settle(self.network.as_mut().expect("only the optimiser takes it"));
+    }
+
+    /// A step down the gradient; `data` is the negative log likelihood, summed over the batch and the draws. Returns the
+    /// posteriors off the tape with the draws of `next`; the network lags behind until it is settled. After an error it is not behind.
     fn descend(
         &mut self,
         draws: Draws<M>,
         data: Tensor<1>,
         batch: usize,
-    ) -> Result<StepReport, BayesError> {
+        next: &StepKeys,
+    ) -> Result<(StepReport, PlainSites), BayesError> {
         let (network, step) = (self.network(), self.step);
         let share = self.elbo.share(batch);
         let sum = data.clone().into_scalar::<f64>();
-        let (kl, gradients) = draws.gradients(network, &data.backward(), share);
+        let (rate, of_data) = (self.config.rate(step), data.backward());
+        let (kl, mut gradients, moved) = match &self.site_adam {
+            None => {
+                let (kl, gradients) = draws.gradients(network, &of_data, share);
+                (kl, gradients, Vec::new())
+            }
+            Some(adam) => {
+                let settings = adam.settings(rate, step);
+                draws.pull_back(network, &of_data, share, |site, q, gradients| {
+                    adam.advance(site, q, gradients, settings, next)
+                })
+            }
+        };
         let report = StepReport {
             step,
             loss: share * sum + kl,
@@ -298,15 +332,30 @@ impl<M: Network> Svi<M> {
             kl,
         };
         if !report.loss.is_finite() {
+            self.settle(&draws.plain);
+            let network = self.network();
+            for (site, moved) in moved {
+                let posterior = &network.factors[site].posterior;
+                posterior.register(moved.gradients.into_tensors(), &mut gradients);
+            }
             return Err(diverged(network, &gradients, step));
         }
-        let network = self.network.take().expect("put back below");
-        let rate = self.config.rate(report.step);
-        self.network = Some(self.optimizer.step(rate, network, gradients));
+        if !gradients.is_empty() {
+            let network = self.network.take().expect("put back at once");
+            self.network = Some(self.optimizer.step(rate, network, gradients));
+        }
         self.step += 1;
         self.watch.see(report.step, report.loss);
-        self.project()?;
-        Ok(report)
+        let mut plain = match &mut self.site_adam {
+            None => PlainSites::new(self.network(), next),
+            Some(adam) => adam.take_over(moved),
+        };
+        if self.has_projection() {
+            self.settle(&plain);
+            self.project()?;
+            plain = PlainSites::new(self.network(), next);
+        }
+        Ok((report, plain))
     }
 
     fn has_converged(&self) -> bool {
@@ -360,20 +409,18 @@ impl<M: Network> Svi<M> {
                 data.batch(order.at(step))
             }
         };
-        let (elbo, seed) = (self.elbo, self.config.seed);
-        let shapes = noise_shapes(self.network());
         let mut ready = Ready {
             examples: take(self.step),
             draws,
         };
         while self.step < self.config.steps {
             let next = self.step + 1;
-            let noises = || StepNoise::new(&shapes, elbo.noises(seed, next));
             let report;
-            (report, ready) = self.fit_step(ready, || (take(next), noises()))?;
+            (report, ready) = self.fit_step(ready, || take(next))?;
             if let Some(plan) = checkpoints
                 && self.step.is_multiple_of(plan.every.max(1))
             {
+                self.settle(&ready.draws.plain);
                 self.save(&plan.path, data.fingerprint())?;
             }
             if callback(&report).is_break() {
@@ -385,6 +432,7 @@ impl<M: Network> Svi<M> {
                 break;
             }
         }
+        self.settle(&ready.draws.plain);
         if let Some(plan) = checkpoints {
             self.save(&plan.path, data.fingerprint())?;
         }
@@ -395,7 +443,7 @@ impl<M: Network> Svi<M> {
     fn fit_step<const D: usize>(
         &mut self,
         Ready { examples, draws }: Ready<M, D>,
-        next: impl FnOnce() -> (Examples<D>, StepNoise) + Send,
+        next: impl FnOnce() -> Examples<D> + Send,
     ) -> Result<(StepReport, Ready<M, D>), BayesError>
     where
         M: Classifier<D>,
@@ -404,9 +452,11 @@ impl<M: Network> Svi<M> {
         let step = || {
             let examples = examples.into_autodiff();
             let data = draws.sum(|model| model.cross_entropy(examples.clone()));
-            let (report, (examples, noise)) =
-                rayon::join(|| self.descend(draws, data, batch), next);
-            let (report, draws) = (report?, self.draw_with(noise));
+            let keys = self.keys(self.step + 1);
+            let descend = || self.descend(draws, data, batch, &keys);
+            let (done, examples) = rayon::join(descend, next);
+            let (report, plain) = done?;
+            let draws = self.draws(plain, keys);
             Ok((report, Ready { examples, draws }))
         };
         // Another thread is awake all the time: the parts of a step are shorter than what waking it takes.

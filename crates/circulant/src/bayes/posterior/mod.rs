@@ -25,7 +25,7 @@ use burn::tensor::{Device, Tensor};
 use circulant_kernels::NoiseKey;
 
 use crate::nn::{to_host, with_values};
-use crate::ops::fused::{PlainGaussian, PlainGradients};
+use crate::ops::fused::{PlainGaussian, PlainTensors};
 
 pub use self::low_rank::{JITTER, LowRankGaussian, RANK};
 pub use self::mean_field::MeanFieldGaussian;
@@ -96,7 +96,7 @@ impl AnyPosterior {
     }
 
     /// Hands the gradients of [`Self::plain`] over under the names of the parameters.
-    pub(crate) fn register(&self, gradients: PlainGradients, into: &mut GradientsParams) {
+    pub(crate) fn register(&self, gradients: PlainTensors, into: &mut GradientsParams) {
         let (mean, log_deviation) = match self {
             Self::LowRank(q) => {
                 if let Some((factor, scale)) = gradients.low_rank {
@@ -110,6 +110,23 @@ impl AnyPosterior {
         };
         into.register(mean.id, gradients.mean);
         into.register(log_deviation.id, gradients.log_deviation);
+    }
+
+    /// Takes over the numbers of a posterior that was off the tape.
+    pub(crate) fn set(&mut self, numbers: PlainTensors) {
+        let (mean, log_deviation) = match self {
+            Self::LowRank(q) => {
+                if let Some((factor, scale)) = numbers.low_rank {
+                    set(&mut q.factor, factor);
+                    set(&mut q.scale, scale);
+                }
+                (&mut q.mean, &mut q.log_deviation)
+            }
+            Self::MeanField(q) => (&mut q.mean, &mut q.log_deviation),
+            Self::Point(_) => unreachable!("a point estimate is never off the tape"),
+        };
+        set(mean, numbers.mean);
+        set(log_deviation, numbers.log_deviation);
     }
 
     /// The distribution of the numbers times a positive factor.
@@ -127,6 +144,11 @@ impl AnyPosterior {
             }),
         }
     }
+}
+
+/// Gives a parameter on an autodiff device other numbers, which begin a tape.
+fn set<const D: usize>(param: &mut Param<Tensor<D>>, numbers: Tensor<D>) {
+    *param = Param::initialized(param.id, Tensor::from_inner(numbers).require_grad());
 }
 
 /// The parameter with every number changed.

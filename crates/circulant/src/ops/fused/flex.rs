@@ -32,6 +32,15 @@ pub(super) fn like<T: Native>(tensor: &FlexTensor) -> (Buffer<T>, Shape) {
     (Buffer::any(shape.num_elements()), shape)
 }
 
+fn zeros_typed<T: Native>(tensor: &FlexTensor) -> FlexTensor {
+    let shape = tensor.shape();
+    Buffer::<T>::zeroed(shape.num_elements()).into_tensor(shape)
+}
+
+pub(super) fn zeros_like(tensor: &FlexTensor) -> FlexTensor {
+    with_native!(tensor.dtype(), zeros_typed(tensor))
+}
+
 pub(super) fn finish<T: Native>((buffer, shape): (Buffer<T>, Shape)) -> FlexTensor {
     buffer.into_tensor(shape)
 }
@@ -116,6 +125,14 @@ fn adam_typed<T: Native>(
     let gradient = numbers(gradient, "the gradient");
     valid(adam_step(before, gradient, settings, outputs));
     after.map(finish).into()
+}
+
+/// A step of Adam: the parameter and both moments afterwards.
+pub(super) fn adam(
+    tensors: [&FlexTensor; 4],
+    settings: AdamSettings,
+) -> (FlexTensor, FlexTensor, FlexTensor) {
+    with_native!(tensors[0].dtype(), adam_typed(tensors, settings))
 }
 
 impl FusedOps for Flex {
@@ -224,7 +241,7 @@ impl FusedOps for Flex {
         settings: AdamSettings,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
         let tensors = [parameter, gradient, moment_1, moment_2].map(|t| t.to_contiguous());
-        with_native!(tensors[0].dtype(), adam_typed(tensors.each_ref(), settings))
+        adam(tensors.each_ref(), settings)
     }
 
     fn select_rows(x: FloatTensor<Self>, rows: Labels) -> FloatTensor<Self> {

@@ -3,9 +3,11 @@
 use burn::backend::TensorMetadata;
 use burn::tensor::{DType, Shape};
 use burn_flex::FlexTensor;
-use circulant_kernels::{KlGradients, LowRank, NoiseKey, SampleGradients, standard_normal};
+use circulant_kernels::{
+    AdamSettings, KlGradients, LowRank, NoiseKey, SampleGradients, standard_normal,
+};
 
-use super::flex::{finish, like, scalar};
+use super::flex::{adam, finish, like, scalar, zeros_like};
 use crate::ops::buffers::Buffer;
 use crate::ops::flex::{Native, numbers, valid, with_native};
 
@@ -49,6 +51,23 @@ impl Gaussian {
         self.rank() + self.mean.shape().num_elements()
     }
 
+    /// Its parameters, in the order of [`KeptGradients::parts`].
+    pub(super) fn parts(&self) -> Vec<&FlexTensor> {
+        parts(&self.mean, &self.low_rank, &self.log_deviation)
+    }
+
+    /// The Gaussian of other numbers.
+    fn with_parts(&self, parts: impl IntoIterator<Item = FlexTensor>) -> Self {
+        let mut parts = parts.into_iter();
+        let mut next = || parts.next().expect("one for every parameter");
+        Self {
+            mean: next(),
+            low_rank: self.low_rank.as_ref().map(|_| (next(), next())),
+            log_deviation: next(),
+            jitter: self.jitter,
+        }
+    }
+
     fn view<T: Native>(&self) -> LowRank<'_, T> {
         let (factor, scale) = match &self.low_rank {
             None => (&[][..], &[][..]),
@@ -64,6 +83,19 @@ impl Gaussian {
             self.jitter,
         ))
     }
+}
+
+fn parts<'a>(
+    mean: &'a FlexTensor,
+    low_rank: &'a Option<(FlexTensor, FlexTensor)>,
+    log_deviation: &'a FlexTensor,
+) -> Vec<&'a FlexTensor> {
+    let low_rank = low_rank.iter().flat_map(|(factor, scale)| [factor, scale]);
+    [mean]
+        .into_iter()
+        .chain(low_rank)
+        .chain([log_deviation])
+        .collect()
 }
 
 fn noise_typed<T: Native>(key: NoiseKey, count: usize) -> KeptNoise {
@@ -140,6 +172,40 @@ pub(super) struct KeptGradients {
     pub(super) prior_variance: Option<FlexTensor>,
 }
 
+impl KeptGradients {
+    fn parts(&self) -> Vec<&FlexTensor> {
+        parts(&self.mean, &self.low_rank, &self.log_deviation)
+    }
+}
+
+/// Adam's moments, both of every parameter of a Gaussian.
+#[derive(Debug, Clone)]
+pub(super) struct Moments(pub(super) Vec<[FlexTensor; 2]>);
+
+impl Moments {
+    /// Those before the first step.
+    pub(super) fn zero(q: &Gaussian) -> Self {
+        let zeros = |part: &FlexTensor| [zeros_like(part), zeros_like(part)];
+        Self(q.parts().into_iter().map(zeros).collect())
+    }
+}
+
+/// The Gaussian and the moments after a step of Adam.
+pub(super) fn adam_step(
+    q: &Gaussian,
+    gradients: &KeptGradients,
+    moments: &Moments,
+    settings: AdamSettings,
+) -> (Gaussian, Moments) {
+    let parts = q.parts().into_iter().zip(gradients.parts());
+    let step = |((part, gradient), [first, second]): ((_, _), &[FlexTensor; 2])| {
+        let (part, first, second) = adam([part, gradient, first, second], settings);
+        (part, [first, second])
+    };
+    let (parts, moments): (Vec<_>, _) = parts.zip(&moments.0).map(step).unzip();
+    (q.with_parts(parts), Moments(moments))
+}
+
 fn kl_typed<T: Native>(q: &Gaussian, prior: &FlexTensor, weight: f64) -> FlexTensor {
     let prior = numbers(prior, "the prior variance");
     scalar::<T>(weight * valid(q.view::<T>().kl(prior)))
@@ -178,7 +244,7 @@ fn kl_keeping_typed<T: Native>(
     };
     let prior = numbers(prior, "the prior variance");
     let value = valid(view.kl_with_gradients(prior, weight, gradients));
-    for (noise, grad) in samples.pairs {
+    for (noise, grad) in &samples.pairs {
         let (xi, zeta) = numbers::<T>(&noise.0, "the noise").split_at(q.rank());
         let sums = KlGradients {
             mean: mean.0.as_mut(),
@@ -203,7 +269,7 @@ fn kl_keeping_typed<T: Native>(
 #[derive(Default)]
 pub(super) struct Samples<'a> {
     /// The noise of each, and the gradient of its numbers, contiguous.
-    pub(super) pairs: &'a [(KeptNoise, FlexTensor)],
+    pub(super) pairs: Vec<(&'a KeptNoise, &'a FlexTensor)>,
     /// What the gradients are multiplied by.
     pub(super) share: f64,
 }

@@ -40,7 +40,9 @@ use burn::backend::{Backend, backend_extension};
 use burn::tensor::{Device, Shape, Tensor, TensorData};
 use circulant_kernels::{Activation, AdamSettings, ByteScale, Convolution, NoiseKey, gather_bytes};
 
-pub(crate) use self::plain::{NoiseShape, PlainGaussian, PlainGradients, PlainNoise};
+pub(crate) use self::plain::{
+    PlainGaussian, PlainGradients, PlainMoments, PlainNoise, PlainTensors,
+};
 use super::Operator;
 
 /// Indices on the host: the classes of a batch, or rows.

@@ -1,7 +1,7 @@
 //! What stands for `plain.rs` where there is no CPU backend: nothing is ever off the tape.
 
 use burn::tensor::Tensor;
-use circulant_kernels::NoiseKey;
+use circulant_kernels::{AdamSettings, NoiseKey};
 
 /// There is none.
 #[derive(Debug)]
@@ -11,21 +11,39 @@ pub(crate) enum PlainGaussian {}
 #[derive(Debug)]
 pub(crate) enum PlainNoise {}
 
-/// There is none.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum NoiseShape {}
+/// There are none.
+#[derive(Debug)]
+pub(crate) enum PlainGradients {}
 
-impl NoiseShape {
-    pub(crate) fn noise(self, _: NoiseKey) -> PlainNoise {
+/// There are none.
+#[derive(Debug, Clone)]
+pub(crate) enum PlainMoments {}
+
+#[derive(Debug)]
+pub(crate) struct PlainTensors {
+    pub(crate) mean: Tensor<1>,
+    pub(crate) low_rank: Option<(Tensor<2>, Tensor<1>)>,
+    pub(crate) log_deviation: Tensor<1>,
+}
+
+impl PlainGradients {
+    pub(crate) fn into_tensors(self) -> PlainTensors {
         match self {}
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct PlainGradients {
-    pub(crate) mean: Tensor<1>,
-    pub(crate) low_rank: Option<(Tensor<2>, Tensor<1>)>,
-    pub(crate) log_deviation: Tensor<1>,
+impl PlainMoments {
+    pub(crate) fn zero(q: &PlainGaussian) -> Self {
+        match *q {}
+    }
+
+    pub(crate) fn write(&self, _: &mut Vec<u8>) {
+        match *self {}
+    }
+
+    pub(crate) fn read(q: &PlainGaussian, _: &mut &[u8]) -> Option<Self> {
+        match *q {}
+    }
 }
 
 impl PlainGaussian {
@@ -38,7 +56,11 @@ impl PlainGaussian {
         None
     }
 
-    pub(crate) fn noise_shape(&self) -> NoiseShape {
+    pub(crate) fn tensors(&self) -> PlainTensors {
+        match *self {}
+    }
+
+    pub(crate) fn noise(&self, _: NoiseKey) -> PlainNoise {
         match *self {}
     }
 
@@ -50,9 +72,19 @@ impl PlainGaussian {
         &self,
         _: Tensor<1>,
         _: f64,
-        _: Vec<(PlainNoise, Tensor<1>)>,
+        _: &[PlainNoise],
+        _: Vec<Tensor<1>>,
         _: f64,
     ) -> (f64, PlainGradients) {
+        match *self {}
+    }
+
+    pub(crate) fn adam(
+        &self,
+        _: &PlainGradients,
+        _: &PlainMoments,
+        _: AdamSettings,
+    ) -> (Self, PlainMoments) {
         match *self {}
     }
 }
