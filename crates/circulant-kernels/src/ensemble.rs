@@ -3,7 +3,10 @@
 
 use rayon::prelude::*;
 
+use crate::chunks::best_isa;
+use crate::elementary::Elementary;
 use crate::error::{KernelError, expect_len};
+use crate::simd::{Kernel, Vector};
 
 /// Inputs per task.
 const ROWS: usize = 64;
@@ -38,53 +41,107 @@ pub fn ensemble_statistics(
             got: logits.len(),
         });
     }
-    let one = |(row, ((p, predictive), expected)): (usize, ((&mut [f32], &mut f32), &mut f32))| {
-        let members = logits
-            .chunks_exact(rows * classes)
-            .map(|member| &member[row * classes..][..classes]);
-        *expected = average(members, p);
-        *predictive = p.iter().map(|&p| entropy_term(p)).sum();
-    };
-    probabilities
-        .par_chunks_mut(classes)
-        .zip(predictive_entropy)
-        .zip(expected_entropy)
+    let parts = probabilities
+        .par_chunks_mut(ROWS * classes)
+        .zip(predictive_entropy.par_chunks_mut(ROWS))
+        .zip(expected_entropy.par_chunks_mut(ROWS));
+    parts
         .enumerate()
-        .with_min_len(ROWS)
-        .for_each(one);
+        .for_each(|(part, ((p, predictive), expected))| {
+            let first = part * ROWS * classes;
+            let members = logits.chunks_exact(rows * classes);
+            let members = members.map(|member| &member[first..first + p.len()]);
+            best_isa().run(Part {
+                members: members.collect(),
+                classes,
+                probabilities: p,
+                predictive_entropy: predictive,
+                expected_entropy: expected,
+            });
+        });
     Ok(())
 }
 
-/// `-p log p`, 0 at 0.
-fn entropy_term(p: f32) -> f32 {
-    if p == 0.0 { 0.0 } else { -p * p.ln() }
+/// The statistics of at most [`ROWS`] inputs. With `e_k = exp(z_k - max)` and `Z = sum e_k`, the entropy of a member is
+/// `H = log Z - sum e_k (z_k - max)/Z`: one logarithm per member and input.
+struct Part<'a> {
+    /// `[rows, classes]` each.
+    members: Vec<&'a [f32]>,
+    classes: usize,
+    probabilities: &'a mut [f32],
+    predictive_entropy: &'a mut [f32],
+    expected_entropy: &'a mut [f32],
 }
 
-/// Writes the mean softmax to `p` and returns the mean entropy. With `e_k = exp(z_k - max)` and `Z = sum e_k`,
-/// `H = log Z - sum e_k (z_k - max)/Z`: one logarithm per member.
-fn average<'a>(members: impl Iterator<Item = &'a [f32]>, p: &mut [f32]) -> f32 {
-    p.fill(0.0);
-    let (mut count, mut entropy) = (0, 0.0);
-    let mut weights = vec![0.0_f32; p.len()];
-    for logits in members {
-        // A plain comparison would pass over NaN, and the result would look like a number.
-        let top = logits.iter().fold(f32::NEG_INFINITY, |top, &z| {
-            if z > top || z.is_nan() { z } else { top }
-        });
-        let (mut sum, mut moment) = (0.0, 0.0);
-        for (weight, &z) in weights.iter_mut().zip(logits) {
-            *weight = (z - top).exp();
-            sum += *weight;
-            moment += *weight * (z - top);
+impl Kernel<f32> for Part<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Vector<Scalar = f32>>(self) {
+        let (classes, p) = (self.classes, self.probabilities);
+        let mut numbers = vec![0.0_f32; 2 * p.len()];
+        let (below, weights) = numbers.split_at_mut(p.len());
+        let (mut sums, mut moments) = ([1.0_f32; ROWS], [0.0_f32; ROWS]);
+        p.fill(0.0);
+        self.expected_entropy.fill(0.0);
+        for member in &self.members {
+            let rows = below.chunks_exact_mut(classes);
+            for (below, logits) in rows.zip(member.chunks_exact(classes)) {
+                // A plain comparison would pass over NaN, and the result would look like a number.
+                let top = logits.iter().fold(f32::NEG_INFINITY, |top, &z| {
+                    if z > top || z.is_nan() { z } else { top }
+                });
+                for (below, z) in below.iter_mut().zip(logits) {
+                    *below = z - top;
+                }
+            }
+            for (weight, below) in weights.iter_mut().zip(&*below) {
+                *weight = below.exponential();
+            }
+            let rows = weights
+                .chunks_exact(classes)
+                .zip(below.chunks_exact(classes));
+            for ((weights, below), (sum, moment)) in rows.zip(sums.iter_mut().zip(&mut moments)) {
+                (*sum, *moment) = (0.0, 0.0);
+                for (weight, below) in weights.iter().zip(below) {
+                    *sum += weight;
+                    *moment += weight * below;
+                }
+            }
+            let statistics = sums.iter().zip(&moments);
+            for (expected, (sum, moment)) in self.expected_entropy.iter_mut().zip(statistics) {
+                *expected += sum.logarithm() - moment / sum;
+            }
+            let rows = p
+                .chunks_exact_mut(classes)
+                .zip(weights.chunks_exact(classes));
+            for ((p, weights), sum) in rows.zip(&sums) {
+                let share = 1.0 / sum;
+                for (p, weight) in p.iter_mut().zip(weights) {
+                    *p += weight * share;
+                }
+            }
         }
-        for (p, weight) in p.iter_mut().zip(&weights) {
-            *p += weight / sum;
+        let count = self.members.len() as f32;
+        self.expected_entropy.iter_mut().for_each(|h| *h /= count);
+        p.iter_mut().for_each(|p| *p /= count);
+        for (entropy, p) in self
+            .predictive_entropy
+            .iter_mut()
+            .zip(p.chunks_exact(classes))
+        {
+            *entropy = p.iter().map(|&p| entropy_term(p)).sum();
         }
-        entropy += sum.ln() - moment / sum;
-        count += 1;
     }
-    p.iter_mut().for_each(|p| *p /= count as f32);
-    entropy / count as f32
+}
+
+/// `-p log p`, 0 where it is far below what a sum of such terms can tell.
+#[inline(always)]
+fn entropy_term(p: f32) -> f32 {
+    if p < f32::MIN_POSITIVE {
+        0.0
+    } else {
+        -p * p.logarithm()
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +187,22 @@ mod tests {
             }
             assert!((f64::from(predictive[row]) - entropy(&mean)).abs() < TOLERANCE);
             assert!((f64::from(expected[row]) - mean_entropy).abs() < TOLERANCE);
+        }
+    }
+
+    /// A probability below the smallest normal number: its logarithm is not to be had, and does not count.
+    #[test]
+    fn tiny_probabilities_leave_entropies_finite() {
+        for below in [80.0, 87.0, 88.0, 100.0, 1000.0] {
+            let mut logits = [0.0; 2 * 50];
+            logits[1] = -below;
+            (2..100).step_by(2).for_each(|i| logits[i + 1] = -1000.0);
+            let (mut p, mut predictive, mut expected) = ([0.0; 2], [0.0], [0.0]);
+            ensemble_statistics(&logits, 1, 2, &mut p, &mut predictive, &mut expected)
+                .expect("fits");
+            assert!((p[0], p[1] < 1e-30) == (1.0, true));
+            assert!((0.0..1e-30).contains(&predictive[0]), "{below}");
+            assert!((0.0..1e-30).contains(&expected[0]), "{below}");
         }
     }
 

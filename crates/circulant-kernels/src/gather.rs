@@ -93,6 +93,52 @@ fn quotient(x: f32, divisor: f32, reciprocal: f32, fused: impl Fn(f32, f32, f32)
     fused(fused(-guess, divisor, x), reciprocal, guess)
 }
 
+/// `byte/divisor` for all bytes, by a product and what it leaves over: exact, where products are fused with sums.
+#[derive(Clone, Copy)]
+pub struct ByteQuotient {
+    divisor: f32,
+    reciprocal: f32,
+}
+
+impl ByteQuotient {
+    /// Of a scale that is nothing but such a quotient, for numbers and an instruction set that make it exact.
+    pub(crate) fn new<T: Real>(isa: Isa, scale: &ByteScale) -> Option<Self> {
+        let exact = isa != Isa::Portable && size_of::<T>() == size_of::<f32>();
+        let reciprocal = scale.reciprocal.filter(|_| exact)?;
+        (scale.channels == [(0.0, 1.0)]).then_some(Self {
+            divisor: scale.divisor,
+            reciprocal,
+        })
+    }
+
+    /// Of consecutive bytes.
+    ///
+    /// # Safety
+    /// `from` must be valid for reading `LANES` bytes.
+    #[inline(always)]
+    pub(crate) unsafe fn tile<V: Vector>(self, from: *const u8) -> V {
+        const MOST: usize = 16;
+        let mut bytes = [V::Scalar::of(0.0); MOST];
+        for (i, byte) in bytes[..V::LANES].iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            *byte = V::Scalar::of(f64::from(unsafe { *from.add(i) }));
+        }
+        // SAFETY: no vector has more lanes.
+        let x = unsafe { V::load(bytes.as_ptr()) };
+        let [divisor, reciprocal] =
+            [self.divisor, self.reciprocal].map(|x| V::splat(V::Scalar::of(f64::from(x))));
+        let guess = x.mul(reciprocal);
+        guess.neg_mul_add(divisor, x).mul_add(reciprocal, guess)
+    }
+
+    /// Of one byte.
+    #[inline(always)]
+    pub(crate) fn number<V: Vector>(self, byte: u8) -> V::Scalar {
+        let number = quotient(f32::from(byte), self.divisor, self.reciprocal, f32::mul_add);
+        V::Scalar::of(f64::from(number))
+    }
+}
+
 /// [`gather_rows`] of bytes, as the numbers that they stand for.
 ///
 /// ```

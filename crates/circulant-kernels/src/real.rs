@@ -68,15 +68,16 @@ impl Real for f32 {
         // The bounds come first: where one operand is NaN, the second is taken, so NaN stays.
         let x = V::splat(SATURATED).min(V::splat(-SATURATED).max(lanes));
         let square = x.mul(x);
-        let horner = |coefficients: &[f32]| {
-            let mut sum = V::splat(coefficients[0]);
-            for &c in &coefficients[1..] {
-                sum = sum.mul_add(square, V::splat(c));
-            }
-            sum
-        };
-        let numerator = x.mul(horner(&NUMERATOR));
-        numerator.div(horner(&DENOMINATOR))
+        let fourth = square.mul(square);
+        // By pairs, not one coefficient after the other: what limits the loop is how long one result takes.
+        let pair = |high: f32, low: f32| V::splat(high).mul_add(square, V::splat(low));
+        let [n6, n5, n4, n3, n2, n1, n0] = NUMERATOR;
+        let high = V::splat(n6).mul_add(fourth, pair(n5, n4));
+        let low = pair(n3, n2).mul_add(fourth, pair(n1, n0));
+        let numerator = high.mul_add(fourth.mul(fourth), low);
+        let [d3, d2, d1, d0] = DENOMINATOR;
+        let denominator = pair(d3, d2).mul_add(fourth, pair(d1, d0));
+        x.mul(numerator).div(denominator)
     }
 
     fn pool() -> &'static Pool<Self> {

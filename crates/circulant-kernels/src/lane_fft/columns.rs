@@ -95,7 +95,7 @@ pub(super) unsafe fn load_columns<V: Vector>(
             // SAFETY: the source holds `len` columns and `column + count <= len`.
             unsafe {
                 match job.source {
-                    Source::Rows { rows, tanh: None } => transpose_columns::<V>(
+                    Source::Rows { rows, tanh: None } => transpose_columns::<V, V::Scalar>(
                         rows,
                         column,
                         count,
@@ -108,7 +108,7 @@ pub(super) unsafe fn load_columns<V: Vector>(
                     Source::Rows {
                         rows,
                         tanh: Some(tanh),
-                    } => transpose_columns::<V>(
+                    } => transpose_columns::<V, V::Scalar>(
                         rows,
                         column,
                         count,
@@ -125,6 +125,16 @@ pub(super) unsafe fn load_columns<V: Vector>(
                             *at * (V::Scalar::of(1.0) - y * y)
                         },
                     ),
+                    Source::Bytes { rows, quotient } => transpose_columns::<V, u8>(
+                        rows,
+                        column,
+                        count,
+                        to,
+                        #[inline(always)]
+                        |_, at| quotient.tile::<V::Tile>(at),
+                        #[inline(always)]
+                        |_, at| quotient.number::<V>(*at),
+                    ),
                     Source::Readout(gradient) => gradient.load_columns::<V>(column, count, to),
                 }
             }
@@ -134,13 +144,13 @@ pub(super) unsafe fn load_columns<V: Vector>(
 
 /// Transposes columns into entries; `tile` and `scalar` read numbers of a (row, column).
 #[inline(always)]
-unsafe fn transpose_columns<V: Vector>(
-    rows: &RowPointers<V::Scalar>,
+unsafe fn transpose_columns<V: Vector, A>(
+    rows: &RowPointers<A>,
     column: usize,
     count: usize,
     to: *mut V::Scalar,
-    tile: impl Fn((usize, usize), *const V::Scalar) -> V::Tile,
-    scalar: impl Fn((usize, usize), *const V::Scalar) -> V::Scalar,
+    tile: impl Fn((usize, usize), *const A) -> V::Tile,
+    scalar: impl Fn((usize, usize), *const A) -> V::Scalar,
 ) {
     let side = <V::Tile as Vector>::LANES;
     let entry = 2 * V::LANES;
@@ -186,13 +196,21 @@ pub(super) unsafe fn finish_columns<V: Vector>(
         #[inline(always)]
         || {
             let entry = 2 * V::LANES;
+            let to = match job.sink {
+                // SAFETY: rows that are kept have `len` entries.
+                Sink::Readout(readout) if !readout.hidden.is_null() => unsafe {
+                    readout.hidden.add(column * entry)
+                },
+                _ => from,
+            };
             if job.tanh || matches!(job.bias, LaneBias::Row(_) | LaneBias::Rows(_)) {
                 for j in 0..count {
                     // SAFETY: `from` holds `count` entries.
                     unsafe {
-                        let at = from.add(j * entry);
+                        let at = to.add(j * entry);
                         let bias = job.bias.at_position::<V>(column + j);
-                        let x = Complexes::load(at).add(Complexes { re: bias, im: bias });
+                        let x = Complexes::load(from.add(j * entry));
+                        let x = x.add(Complexes { re: bias, im: bias });
                         if job.tanh {
                             Complexes {
                                 re: Real::tanh_lanes(x.re),
@@ -204,12 +222,15 @@ pub(super) unsafe fn finish_columns<V: Vector>(
                         }
                     }
                 }
+            } else if to != from {
+                // SAFETY: both hold `count` entries, in different allocations.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, count * entry) };
             }
             // SAFETY: the sink holds `len` columns and `column + count <= len`.
             unsafe {
                 match job.sink {
-                    Sink::Rows(rows) => store_columns::<V>(rows, column, count, from),
-                    Sink::Readout(readout) => readout.add_columns::<V>(column, count, from),
+                    Sink::Rows(rows) => store_columns::<V>(rows, column, count, to),
+                    Sink::Readout(readout) => readout.add_columns::<V>(column, count, to),
                 }
             }
         },

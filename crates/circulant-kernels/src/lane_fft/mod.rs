@@ -38,6 +38,7 @@ pub use spectra::{Adjoint, Product};
 use std::ops::Range;
 
 use crate::butterfly::Complexes;
+use crate::gather::ByteQuotient;
 use crate::real::Real;
 use crate::simd::{Kernel, Vector};
 use columns::{finish_columns, load_columns};
@@ -59,6 +60,11 @@ pub enum Source<'a, T> {
         rows: &'a RowPointers<T>,
         /// When there, the rows are gradients of `tanh` and these its values: `g*(1 - y^2)` is read.
         tanh: Option<&'a RowPointers<T>>,
+    },
+    /// Rows of bytes, each of which stands for a quotient.
+    Bytes {
+        rows: &'a RowPointers<u8>,
+        quotient: ByteQuotient,
     },
     /// The gradient that a read-out leaves at its input.
     Readout(&'a LaneReadoutGradient<T>),

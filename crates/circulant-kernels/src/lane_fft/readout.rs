@@ -28,7 +28,7 @@ pub struct LaneReadout<T> {
 }
 
 impl<T: Real> LaneReadout<T> {
-    /// Adds `count` positions of `y`, from `column` on.
+    /// Adds `count` positions of `y`, from `column` on; they are already where they are kept.
     #[inline(always)]
     pub(super) unsafe fn add_columns<V: Vector<Scalar = T>>(
         &self,
@@ -36,13 +36,8 @@ impl<T: Real> LaneReadout<T> {
         count: usize,
         from: *const T,
     ) {
-        let entry = 2 * V::LANES;
         // SAFETY: `from` holds `count` entries, the others what their comments say.
         unsafe {
-            if !self.hidden.is_null() {
-                let to = self.hidden.add(column * entry);
-                std::ptr::copy_nonoverlapping(from, to, count * entry);
-            }
             let mut class = 0;
             while class + GROUP <= self.classes {
                 self.add_group::<V, GROUP>(class, column, count, from);

@@ -6,7 +6,7 @@ use super::forward::logits_of_lanes;
 use super::{ReadoutWeights, Single, Sums};
 use crate::blocks::{Batch, Bias, BlockBias, Shared};
 use crate::cross_entropy::CrossEntropyChunk;
-use crate::gather::{fetch, numbers_of_bytes};
+use crate::gather::{ByteQuotient, fetch, numbers_of_bytes};
 use crate::lane_fft::{
     BlockPass, ForwardBlock, InverseBlock, LaneReadout, Product, RowPointers, Sink, Source,
 };
@@ -38,6 +38,24 @@ pub(crate) struct Wanted {
     pub(crate) weight: bool,
 }
 
+/// The rows of one block.
+enum Rows<T> {
+    Numbers(RowPointers<T>),
+    Bytes(RowPointers<u8>, ByteQuotient),
+}
+
+impl<T> Rows<T> {
+    fn source(&self) -> Source<'_, T> {
+        match self {
+            Self::Numbers(rows) => Source::Rows { rows, tanh: None },
+            Self::Bytes(rows, quotient) => Source::Bytes {
+                rows,
+                quotient: *quotient,
+            },
+        }
+    }
+}
+
 impl<T: Real> Single<'_, T> {
     pub(crate) fn cross_entropy(
         &self,
@@ -59,6 +77,7 @@ impl<T: Real> Single<'_, T> {
             let mut hidden = Scratch::<T>::take(entry * batch.len);
             let mut numbers = Scratch::<T>::take(match examples.inputs {
                 Inputs::Numbers(_) => 0,
+                Inputs::Bytes(_, scale) if ByteQuotient::new::<T>(self.isa, scale).is_some() => 0,
                 Inputs::Bytes(..) => entry * batch.len,
             });
             let mut sums = Scratch::<T>::take(entry * classes);
@@ -83,7 +102,14 @@ impl<T: Real> Single<'_, T> {
                     hidden: hidden.as_mut_ptr(),
                 };
                 let rows = self.rows_of(batch, examples, block, &mut numbers);
-                self.forward_block(batch, &rows, &filter, &job, &readout, &mut task.gradient);
+                self.forward_block(
+                    batch,
+                    rows.source(),
+                    &filter,
+                    &job,
+                    &readout,
+                    &mut task.gradient,
+                );
                 let images = batch.images_of(block);
                 let count = images.len() * classes;
                 let (logits, gradient) = (&mut logits[..count], &mut gradient[..count]);
@@ -122,17 +148,27 @@ impl<T: Real> Single<'_, T> {
         examples: Examples<'_, T>,
         block: usize,
         numbers: &mut [T],
-    ) -> RowPointers<T> {
+    ) -> Rows<T> {
         let zeros = self.plan.zeros();
-        let (bytes, scale) = match (examples.inputs, examples.rows) {
-            (Inputs::Numbers(inputs), None) => {
-                return batch.pointers(Shared::reader(inputs), block, zeros);
+        let (bytes, scale) = match examples.inputs {
+            Inputs::Numbers(inputs) => {
+                let inputs = Shared::reader(inputs);
+                return Rows::Numbers(match examples.rows {
+                    None => batch.pointers(inputs, block, zeros),
+                    Some(rows) => batch.pointers_to(inputs, rows, block, zeros),
+                });
             }
-            (Inputs::Numbers(inputs), Some(rows)) => {
-                return batch.pointers_to(Shared::reader(inputs), rows, block, zeros);
-            }
-            (Inputs::Bytes(bytes, scale), _) => (bytes, scale),
+            Inputs::Bytes(bytes, scale) => (bytes, scale),
         };
+        if let Some(quotient) = ByteQuotient::new::<T>(self.isa, scale) {
+            // Numbers that are zero are bytes that are zero.
+            let (bytes, zeros) = (Shared::reader(bytes), zeros.cast());
+            let rows = match examples.rows {
+                None => batch.pointers(bytes, block, zeros),
+                Some(rows) => batch.pointers_to(bytes, rows, block, zeros),
+            };
+            return Rows::Bytes(rows, quotient);
+        }
         let input = |image: usize| {
             let row = examples.rows.map_or(image, |rows| rows[image]);
             &bytes[row * batch.len..][..batch.len]
@@ -150,14 +186,14 @@ impl<T: Real> Single<'_, T> {
             batch: images.len(),
             ..*batch
         };
-        own.pointers(Shared::writer(numbers), 0, zeros)
+        Rows::Numbers(own.pointers(Shared::writer(numbers), 0, zeros))
     }
 
     /// The spectrum and the read-out of one block.
     fn forward_block(
         &self,
         batch: &Batch,
-        rows: &RowPointers<T>,
+        source: Source<'_, T>,
         filter: &FilterReadout<'_, T>,
         job: &GradientBlock<T>,
         readout: &LaneReadout<T>,
@@ -166,7 +202,7 @@ impl<T: Real> Single<'_, T> {
         let bias = BlockBias::new(filter.bias, batch, job.block);
         let forward = ForwardBlock {
             plan: self.plan,
-            source: Source::Rows { rows, tanh: None },
+            source,
             block: job.x.cast_mut(),
         };
         let inverse = InverseBlock {
