@@ -423,10 +423,19 @@ fn gradients_equal_central_differences() {
     }
 }
 
-/// In blocks, and one step after the other (17 has a large prime factor).
+/// In blocks, and one step after the other (17 has a large prime factor); by a quotient alone, which is taken within the transform, and
+/// with a mean and a deviation.
 #[test]
 fn bytes_give_what_their_numbers_give() {
-    let scale = ByteScale::standardised(255.0, &[(0.3, 0.5)]).expect("valid");
+    for scale in [
+        ByteScale::new(255.0),
+        ByteScale::standardised(255.0, &[(0.3, 0.5)]),
+    ] {
+        check_bytes(&scale.expect("valid"));
+    }
+}
+
+fn check_bytes(scale: &ByteScale) {
     for isa in Isa::available() {
         for (d, batch) in [(17, 40), (28, 1), (28, 33), (784, 70)] {
             let plan =
@@ -442,11 +451,11 @@ fn bytes_give_what_their_numbers_give() {
             let bytes: Vec<u8> = (0..batch * d).map(|i| (i * 37 % 251) as u8).collect();
             let order: Vec<usize> = (0..batch).rev().collect();
             let in_order: Vec<usize> = (0..batch).collect();
-            gather_bytes(&bytes, &in_order, &scale, &mut numbers.x);
+            gather_bytes(&bytes, &in_order, scale, &mut numbers.x);
             for rows in [None, Some(&order[..])] {
                 let expected = numbers.loss(&plan, rows);
-                let found = numbers.loss_of(&plan, Inputs::Bytes(&bytes, &scale), rows);
-                assert_eq!(found.0, expected.0, "{isa:?}, {d}");
+                let found = numbers.loss_of(&plan, Inputs::Bytes(&bytes, scale), rows);
+                assert_eq!(found.0, expected.0, "{isa:?}, {d}, {scale:?}");
                 assert_eq!(found.1.x, expected.1.x);
                 assert_eq!(found.1.coordinates, expected.1.coordinates);
                 assert_eq!(found.1.bias, expected.1.bias);

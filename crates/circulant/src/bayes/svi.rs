@@ -346,16 +346,15 @@ impl<M: Network> Svi<M> {
         }
         self.step += 1;
         self.watch.see(report.step, report.loss);
-        let mut plain = match &mut self.site_adam {
-            None => PlainSites::new(self.network(), next),
-            Some(adam) => adam.take_over(moved),
-        };
-        if self.has_projection() {
+        if let Some(adam) = &mut self.site_adam {
+            let plain = adam.take_over(moved);
+            if !self.has_projection() {
+                return Ok((report, plain));
+            }
             self.settle(&plain);
-            self.project()?;
-            plain = PlainSites::new(self.network(), next);
         }
-        Ok((report, plain))
+        self.project()?;
+        Ok((report, PlainSites::new(self.network(), next)))
     }
 
     fn has_converged(&self) -> bool {
