@@ -2,6 +2,7 @@
 //! this crate's optimisation, and not again in every crate that uses a generic plan.
 
 use crate::lane_fft::{BlockPass, WeightGradient};
+use crate::large_product::{BlockProduct, PackLines};
 use crate::mixing::{Mix, MixBackward};
 use crate::simd::Isa;
 
@@ -35,4 +36,8 @@ kernels! {
     mix(Mix<'_, Self>);
     /// The gradients of the channel mixing.
     mix_backward(MixBackward<'_, Self>);
+    /// Lines of a matrix into a panel.
+    pack_lines(PackLines<Self>);
+    /// A block of a large matrix product.
+    block_product(BlockProduct<Self>);
 }

@@ -32,6 +32,7 @@ mod half_spectrum;
 mod kernels;
 mod lane_fft;
 mod lane_sums;
+mod large_product;
 mod layer_norm;
 mod linear;
 mod linear_stack;

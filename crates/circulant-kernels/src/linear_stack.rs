@@ -11,7 +11,8 @@
 
 use crate::elementwise::column_sums;
 use crate::error::{KernelError, expect_len};
-use crate::linear::{LinearGradients, Matrix, add_bias, product, rows_of};
+use crate::large_product::{Matrix, product};
+use crate::linear::{LinearGradients, add_bias, rows_of};
 use crate::real::Real;
 
 /// Sizes of a stack.

@@ -64,12 +64,11 @@ pub trait Vector: Copy {
 
 /// A vector whose square blocks can be transposed.
 pub trait Tile: Vector {
-    /// Reads the square block whose row `i` starts at `row(i)`, transposes it, and writes row `j`
-    /// of the result to `column(j)`.
+    /// Reads the square block of rows `row(i)`, transposes it, and writes row `j` of the result to `column(j)`, in the
+    /// order of `j`.
     ///
     /// # Safety
-    /// `row(i)` must be valid for reading and `column(j)` for writing `LANES` numbers, and the two
-    /// blocks must not overlap.
+    /// `column(j)` must be valid for writing `LANES` numbers, none of which `row(i)` reads.
     unsafe fn transpose(
         row: impl FnMut(usize) -> Self,
         column: impl FnMut(usize) -> *mut Self::Scalar,
