@@ -11,10 +11,9 @@
 //! | second-level cache | a block of `A`, panels of [`ROWS`] rows | up to [`BLOCK`] rows of [`STEPS`] steps |
 //! | shared cache | panels of `B` for all columns | up to [`PACKED`] |
 //!
-//! A panel holds `width` lines (rows of `A`, columns of `B`): number `i` of step `k` is at `k*width + i`, and lines that the matrix
-//! does not have are zero. All
-//! threads copy `B`, then each takes blocks of rows of `C` through all steps. The order of a sum depends on the shape
-//! alone.
+//! A panel is a copy of `width` lines (rows of `A`, columns of `B`): number `i` of step `k` is at `k*width + i`, and lines that the
+//! matrix does not have are zero. All threads copy `B`, then each takes blocks of rows of `C` through all steps. The order of a
+//! sum depends on the shape alone.
 //!
 //! `unsafe`: matrices are pointers with strides. [`Matrix`] holds a slice together with its shape, [`product`] checks that
 //! the shapes fit, and tasks write different numbers of `C`.
@@ -89,12 +88,9 @@ pub(crate) fn product<T: Real>(
         "shapes of a product"
     );
     let thinnest = left.rows.min(left.columns).min(right.columns);
-    let isa = best_isa();
-    #[cfg(target_arch = "x86_64")]
-    if isa == Isa::Avx2 && thinnest >= THIN_BELOW {
-        return own_product(isa, left, right, accumulate, out);
+    if thinnest >= THIN_BELOW && is_ours_faster(best_isa()) {
+        return own_product(best_isa(), left, right, accumulate, out);
     }
-    let _ = (isa, thinnest);
     let multiplications = left.rows * left.columns * right.columns;
     let parallelism = if multiplications < SEQUENTIAL_BELOW {
         gemm::Parallelism::None
@@ -125,6 +121,15 @@ pub(crate) fn product<T: Real>(
             false,
             parallelism,
         );
+    }
+}
+
+/// Measured on AVX2 alone; see the head of the file.
+fn is_ours_faster(isa: Isa) -> bool {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => true,
+        _ => false,
     }
 }
 
@@ -291,17 +296,25 @@ impl<T: Real> Kernel<T> for PackLines<T> {
         for first in (0..self.lines).step_by(self.width) {
             let lines = self.width.min(self.lines - first);
             let done = match (self.from.line == 1 && lines == self.width, self.width) {
-                (true, ROWS) => self.copy(first, |from, to| {
-                    // SAFETY: see the job.
-                    unsafe { from.copy_to_nonoverlapping(to, ROWS) }
-                }),
-                (true, _) => self.copy(first, |from, to| {
-                    // SAFETY: see the job; the width is that of two vectors.
-                    unsafe {
-                        V::load(from).store(to);
-                        V::load(from.add(V::LANES)).store(to.add(V::LANES));
-                    }
-                }),
+                (true, ROWS) => self.copy(
+                    first,
+                    #[inline(always)]
+                    |from, to| {
+                        // SAFETY: see the job.
+                        unsafe { from.copy_to_nonoverlapping(to, ROWS) }
+                    },
+                ),
+                (true, _) => self.copy(
+                    first,
+                    #[inline(always)]
+                    |from, to| {
+                        // SAFETY: see the job; the width is that of two vectors.
+                        unsafe {
+                            V::load(from).store(to);
+                            V::load(from.add(V::LANES)).store(to.add(V::LANES));
+                        }
+                    },
+                ),
                 (false, _) if self.from.step == 1 => self.transpose::<V>(first, lines),
                 (false, _) => 0,
             };
@@ -358,6 +371,7 @@ impl<T: Real> PackLines<T> {
                 // SAFETY: see the job.
                 unsafe {
                     V::Tile::transpose(
+                        #[inline(always)]
                         |i| {
                             if line + i < lines {
                                 V::Tile::load(self.from(first + line + i, step))
@@ -365,6 +379,7 @@ impl<T: Real> PackLines<T> {
                                 V::Tile::splat(T::zero())
                             }
                         },
+                        #[inline(always)]
                         |j| self.to(first, line, step + j),
                     );
                 }
