@@ -1,8 +1,8 @@
 //! A large real matrix product, `C = A B` or `C + A B` with `C[i][n] = sum_k A[i][k] B[k][n]`.
 //!
-//! On AVX2 it is our own: on an AMD EPYC, where the crate `gemm` lies a quarter below MKL, the products of a dense layer of
-//! 784 x 784 run 1.3 to 1.5 times as fast as `gemm`'s (`docs/performance.md`). Everywhere else, and for thin matrices, it is
-//! `gemm`'s, which keeps up with MKL on AVX-512.
+//! On AVX2 it is our own: on an AMD EPYC it is 1.1 to 1.4 times as fast as the crate `gemm`, and about as fast as MKL
+//! (`docs/performance.md`). Everywhere else, and for thin matrices, it is `gemm`'s, with which a dense model keeps up with its
+//! peers on AVX-512.
 //!
 //! | memory | what lies there | numbers |
 //! | --- | --- | --- |
