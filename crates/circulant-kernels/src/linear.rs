@@ -8,7 +8,7 @@
 //!
 //! With `g' = g` or, behind tanh, `g' = g (1 - y^2)`: `dx = g' W^T`, `dW = x^T g'`, `db = sum of the rows of g'`. What is
 //! gained over a framework's own is the memory, no output is zeroed, copied or newly mapped first, and on AVX2 the products
-//! (see `large_product.rs`).
+//! (see `large_product/`).
 
 use rayon::prelude::*;
 
