@@ -2,8 +2,8 @@
 //!
 //! A kernel is written once, generic over [`Vector`], as a [`Kernel`]; [`Isa::run`] compiles it for
 //! every instruction set and enters the one that the plan was made for. Lanes always hold
-//! different rows or images, so a vector needs arithmetic, loads and stores, and one square
-//! transposition at the boundary to row-major memory, nothing else.
+//! different rows or images, so a vector needs arithmetic, loads and stores, one square
+//! transposition at the boundary to row-major memory and sums over its lanes, nothing else.
 //!
 //! `unsafe` is sound here because a vector type of an instruction set is only ever used below
 //! [`Isa::run`], which enters it after the processor has reported that it has that set.
@@ -53,6 +53,8 @@ pub trait Vector: Copy {
     fn mul_add(self, factor: Self, addend: Self) -> Self;
     /// `addend - self*factor`.
     fn neg_mul_add(self, factor: Self, addend: Self) -> Self;
+    /// A vector of a tile's width with the same sum of all lanes.
+    fn folded(self) -> Self::Tile;
     /// `a*b + c` of single numbers, rounded once where the instruction set can: for loops that the
     /// compiler turns into vectors itself.
     fn fused(a: Self::Scalar, b: Self::Scalar, c: Self::Scalar) -> Self::Scalar;
@@ -73,6 +75,8 @@ pub trait Tile: Vector {
         row: impl FnMut(usize) -> Self,
         column: impl FnMut(usize) -> *mut Self::Scalar,
     );
+    /// Lane `i` is the sum of the lanes of `row(i)`.
+    fn sums(row: impl FnMut(usize) -> Self) -> Self;
 }
 
 /// The vector types of a number type.
@@ -306,6 +310,40 @@ mod tests {
                 }
             }
         }
+    }
+
+    struct Sums<T>(Vec<T>);
+
+    impl<T: Real> Kernel<T> for Sums<T> {
+        type Output = (Vec<T>, Vec<T>);
+        #[inline(always)]
+        fn run<V: Vector<Scalar = T>>(self) -> (Vec<T>, Vec<T>) {
+            let side = <V::Tile as Vector>::LANES;
+            let mut out = vec![T::zero(); side];
+            // SAFETY: there are `side` rows of `V::LANES` numbers each, and room for `side` sums.
+            unsafe {
+                let row = |i| V::load(self.0.as_ptr().add(i * V::LANES)).folded();
+                V::Tile::sums(row).store(out.as_mut_ptr());
+            }
+            let rows = self.0.chunks_exact(V::LANES).take(side);
+            let plain = rows.map(|row| row.iter().fold(T::zero(), |sum, &x| sum + x));
+            (out, plain.collect())
+        }
+    }
+
+    fn check_sums<T: Real>() {
+        for isa in Isa::available() {
+            // Whole numbers: exact in any order.
+            let numbers = (0..256).map(|i| T::of(f64::from(i * i % 101)));
+            let (sums, plain) = isa.run(Sums(numbers.collect()));
+            assert_eq!(sums, plain, "{isa:?}");
+        }
+    }
+
+    #[test]
+    fn sums_over_the_lanes_of_every_instruction_set() {
+        check_sums::<f32>();
+        check_sums::<f64>();
     }
 
     #[test]

@@ -79,6 +79,10 @@ impl<T: Real, const N: usize> Vector for Lanes<T, N> {
         addend.sub(self.mul(factor))
     }
     #[inline(always)]
+    fn folded(self) -> Self {
+        self
+    }
+    #[inline(always)]
     fn fused(a: T, b: T, c: T) -> T {
         a * b + c
     }
@@ -106,5 +110,23 @@ impl<T: Real, const N: usize> Tile for Lanes<T, N> {
             // SAFETY: the caller promises room for `N` numbers in every column.
             unsafe { out.store(column(j)) };
         }
+    }
+
+    #[inline(always)]
+    fn sums(mut row: impl FnMut(usize) -> Self) -> Self {
+        let mut out = Self::zero();
+        for (i, sum) in out.0.iter_mut().enumerate() {
+            let mut lanes = row(i).0;
+            let mut width = N;
+            // By halves, as registers do it: `N` is a power of two.
+            while width > 1 {
+                width /= 2;
+                for j in 0..width {
+                    lanes[j] = lanes[j] + lanes[j + width];
+                }
+            }
+            *sum = lanes[0];
+        }
+        out
     }
 }

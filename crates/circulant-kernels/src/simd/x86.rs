@@ -10,7 +10,8 @@ use super::{Tile, Vector};
 macro_rules! vector {
     ($name:ident, $register:ty, $scalar:ty, $tile:ty, $lanes:literal, $doc:literal,
      $load:ident, $store:ident, $splat:ident, $add:ident, $sub:ident, $mul:ident, $div:ident,
-     $min:ident, $max:ident, $fma:ident, $fnma:ident, $features:literal) => {
+     $min:ident, $max:ident, $fma:ident, $fnma:ident, $features:literal,
+     |$register_name:ident| $folded:expr) => {
         #[doc = $doc]
         #[derive(Clone, Copy)]
         pub struct $name($register);
@@ -69,6 +70,11 @@ macro_rules! vector {
                 Self(unsafe { $fnma(self.0, factor.0, addend.0) })
             }
             #[inline(always)]
+            fn folded(self) -> $tile {
+                let $register_name = self.0;
+                $folded
+            }
+            #[inline(always)]
             fn fused(a: $scalar, b: $scalar, c: $scalar) -> $scalar {
                 a.mul_add(b, c)
             }
@@ -103,7 +109,8 @@ vector!(
     _mm256_max_ps,
     _mm256_fmadd_ps,
     _mm256_fnmadd_ps,
-    "avx2,fma"
+    "avx2,fma",
+    |register| Self(register)
 );
 vector!(
     F64x4,
@@ -123,7 +130,8 @@ vector!(
     _mm256_max_pd,
     _mm256_fmadd_pd,
     _mm256_fnmadd_pd,
-    "avx2,fma"
+    "avx2,fma",
+    |register| Self(register)
 );
 // A wide register is filled by two tiles of half the width.
 vector!(
@@ -144,7 +152,14 @@ vector!(
     _mm512_max_ps,
     _mm512_fmadd_ps,
     _mm512_fnmadd_ps,
-    "avx512f,avx2,fma"
+    "avx512f,avx2,fma",
+    |register| unsafe {
+        let high = _mm512_extractf64x4_pd::<1>(_mm512_castps_pd(register));
+        F32x8(_mm256_add_ps(
+            _mm512_castps512_ps256(register),
+            _mm256_castpd_ps(high),
+        ))
+    }
 );
 impl Tile for F32x8 {
     #[inline(always)]
@@ -185,6 +200,26 @@ impl Tile for F32x8 {
             }
         }
     }
+
+    #[inline(always)]
+    fn sums(mut row: impl FnMut(usize) -> Self) -> Self {
+        // SAFETY: AVX is there.
+        unsafe {
+            let (a, b) = (
+                _mm256_hadd_ps(row(0).0, row(1).0),
+                _mm256_hadd_ps(row(2).0, row(3).0),
+            );
+            let (c, d) = (
+                _mm256_hadd_ps(row(4).0, row(5).0),
+                _mm256_hadd_ps(row(6).0, row(7).0),
+            );
+            let (low, high) = (_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+            Self(_mm256_add_ps(
+                _mm256_permute2f128_ps::<0x20>(low, high),
+                _mm256_permute2f128_ps::<0x31>(low, high),
+            ))
+        }
+    }
 }
 
 impl Tile for F64x4 {
@@ -202,6 +237,21 @@ impl Tile for F64x4 {
             _mm256_storeu_pd(column(1), _mm256_permute2f128_pd::<0x20>(a1, a3));
             _mm256_storeu_pd(column(2), _mm256_permute2f128_pd::<0x31>(a0, a2));
             _mm256_storeu_pd(column(3), _mm256_permute2f128_pd::<0x31>(a1, a3));
+        }
+    }
+
+    #[inline(always)]
+    fn sums(mut row: impl FnMut(usize) -> Self) -> Self {
+        // SAFETY: AVX is there.
+        unsafe {
+            let (low, high) = (
+                _mm256_hadd_pd(row(0).0, row(1).0),
+                _mm256_hadd_pd(row(2).0, row(3).0),
+            );
+            Self(_mm256_add_pd(
+                _mm256_permute2f128_pd::<0x20>(low, high),
+                _mm256_permute2f128_pd::<0x31>(low, high),
+            ))
         }
     }
 }

@@ -45,12 +45,11 @@ impl<T: Real> Single<'_, T> {
         let parts = batch.map_tasks(|blocks| {
             let readout = ReadoutSums::new(batch, filters, classes, want_weight);
             let mut task = GradientTask::new(self, batch, filters, want_coordinates, readout);
-            for (index, block) in blocks.enumerate() {
+            for block in blocks {
                 for filter in 0..filters {
                     let job = GradientBlock {
                         block,
                         filter,
-                        first: index == 0,
                         x: kept.at(block * batch.block_stride()),
                         h: multipliers[filter * 2 * batch.slots..].as_ptr(),
                         grad_x,
@@ -180,17 +179,6 @@ impl<T: Real> Single<'_, T> {
     }
 }
 
-/// The sum of the lanes, in four parts: one after the other each addition would wait for the last.
-fn over_lanes<T: Real>(lanes: &[T]) -> T {
-    let mut sums = [T::zero(); 4];
-    for four in lanes.as_chunks::<4>().0 {
-        for (sum, &x) in sums.iter_mut().zip(four) {
-            *sum = *sum + x;
-        }
-    }
-    (sums[0] + sums[1]) + (sums[2] + sums[3])
-}
-
 pub(super) fn add<T: Real>(sums: &mut [T], more: &[T]) {
     for (sum, &x) in sums.iter_mut().zip(more) {
         *sum = *sum + x;
@@ -201,8 +189,6 @@ pub(super) fn add<T: Real>(sums: &mut [T], more: &[T]) {
 pub(super) struct GradientBlock<T> {
     pub(super) block: usize,
     pub(super) filter: usize,
-    /// Whether it is the first block of its task.
-    pub(super) first: bool,
     /// The spectrum of the input.
     pub(super) x: *const T,
     /// The multipliers of the filter.
@@ -218,9 +204,8 @@ pub(super) struct GradientTask<'a, T: Real> {
     pub(super) gradient: Scratch<T>,
     /// Of the input's gradient, when there are several filters: with one, it replaces the output's in place.
     product: Scratch<T>,
-    /// Per filter and position, in lanes.
-    positions: Scratch<T>,
-    want_coordinates: bool,
+    /// Per filter and position; empty when nobody wants them.
+    positions: Vec<T>,
     bias: Vec<T>,
     readout: ReadoutSums<T>,
 }
@@ -250,8 +235,7 @@ impl<'a, T: Real> GradientTask<'a, T> {
             batch,
             gradient: Scratch::take(entries),
             product: Scratch::take(when(filters > 1, entries)),
-            positions: Scratch::take(when(want_coordinates, entries * filters)),
-            want_coordinates,
+            positions: vec![T::zero(); when(want_coordinates, 2 * batch.slots * filters)],
             bias: vec![T::zero(); filters],
             readout,
         }
@@ -267,14 +251,13 @@ impl<'a, T: Real> GradientTask<'a, T> {
             spectrum
         };
         let mut row_sums = [T::zero(); 2 * MAX_LANES];
-        let positions = job.filter * 2 * self.batch.lanes * self.batch.slots;
+        let slots = 2 * self.batch.slots;
+        let sums = self.positions.chunks_exact_mut(slots).nth(job.filter);
         let adjoint = Adjoint {
             x: job.x,
             gradient: spectrum,
             h: job.h,
-            sums: self
-                .want_coordinates
-                .then(|| (self.positions[positions..].as_mut_ptr(), !job.first)),
+            sums: sums.map(<[T]>::as_mut_ptr),
             out: job.grad_x.map(|_| (product, job.filter > 0)),
             row_sums: &mut row_sums,
         };
@@ -336,9 +319,8 @@ impl<'a, T: Real> GradientTask<'a, T> {
     }
 
     pub(super) fn finish(self) -> TaskSums<T> {
-        let lanes = self.positions.chunks_exact(self.batch.lanes);
         TaskSums {
-            positions: lanes.map(over_lanes).collect(),
+            positions: self.positions,
             bias: self.bias,
             weight: self.readout.weight,
         }

@@ -85,11 +85,10 @@ impl<T: Real> Single<'_, T> {
             let mut gradient = Scratch::<T>::take(entry * classes);
             let mut constant = vec![T::zero(); classes];
             let mut loss = 0.0;
-            for (index, block) in blocks.enumerate() {
+            for block in blocks {
                 let job = GradientBlock {
                     block,
                     filter: 0,
-                    first: index == 0,
                     x: spectrum.as_mut_ptr(),
                     h: h.at(0),
                     grad_x,
