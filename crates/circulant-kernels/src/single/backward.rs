@@ -251,8 +251,8 @@ impl<'a, T: Real> GradientTask<'a, T> {
             spectrum
         };
         let mut row_sums = [T::zero(); 2 * MAX_LANES];
-        let slots = 2 * self.batch.slots;
-        let sums = self.positions.chunks_exact_mut(slots).nth(job.filter);
+        let numbers = 2 * self.batch.slots;
+        let sums = self.positions.chunks_exact_mut(numbers).nth(job.filter);
         let adjoint = Adjoint {
             x: job.x,
             gradient: spectrum,
