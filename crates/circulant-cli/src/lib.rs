@@ -6,6 +6,5 @@
 #![forbid(unsafe_code)]
 
 pub mod commands;
-pub mod data;
 pub mod experiments;
 pub mod report;

@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::output::{Format, OutFile, print};
 use super::reading::Reading;
-use crate::data::Split;
 use crate::experiments::certification::{Certification, InputRow, Quantiles, Radii, Summary};
 use crate::experiments::folder::pretty;
 use crate::experiments::folder::write;
 use crate::experiments::loaded::LoadedRun;
+use circulant_data::Split;
 
 /// Certify a trained network: how far inputs may move before its decision can change.
 ///

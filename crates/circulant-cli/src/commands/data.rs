@@ -11,9 +11,9 @@ use serde::Serialize;
 use self::display::{Display, size};
 use super::output::print;
 use super::reading::parse_size;
-use crate::data::fetch::{FetchOptions, fetch};
-use crate::data::known::{DRAWN, KNOWN};
-use crate::data::{
+use circulant_data::fetch::{FetchOptions, fetch};
+use circulant_data::known::{DRAWN, KNOWN};
+use circulant_data::{
     Cache, DataError, DataSet, Format, Known, ReadOptions, Split, Summary, load_known,
 };
 
@@ -220,7 +220,7 @@ impl Info {
     }
 
     fn read(&self) -> Result<(DataSet, Option<Format>), DataError> {
-        let is_name = |name: &&str| crate::data::known::names().any(|known| known == *name);
+        let is_name = |name: &&str| circulant_data::known::names().any(|known| known == *name);
         if let Some(name) = self.path.to_str().filter(is_name) {
             let set = load_known(name, self.split, 0, &Cache::from_environment()?)?;
             return Ok((DataSet::Images(set), None));

@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use super::output::print;
 use super::reading::Reading;
-use crate::data::{ImageSet, Split};
 use crate::experiments::config::DataConfig;
 use crate::experiments::evaluation::{
     BINS, ClassMetrics, OodMetrics, Sampling, class_metrics, ood_metrics, probabilities,
@@ -22,6 +21,7 @@ use crate::experiments::loaded::LoadedRun;
 use crate::experiments::{Held, source};
 use crate::report::figure::{Densities, Density, ENTROPY_ZOOM, Reliability};
 use crate::report::{Document, Figure, Section};
+use circulant_data::{ImageSet, Split};
 
 /// Evaluate a trained model.
 ///

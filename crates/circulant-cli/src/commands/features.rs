@@ -9,13 +9,13 @@ use serde::Serialize;
 use super::flags::Preparing;
 use super::output::print;
 use super::reading::Reading;
-use crate::data::Split;
-use crate::data::corrupt::{Corruption, Severity, corrupt};
-use crate::data::encode::{Encoder, Numbers};
 use crate::experiments::config::DataConfig;
 use crate::experiments::features::compute;
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::source;
+use circulant_data::Split;
+use circulant_data::corrupt::{Corruption, Severity, corrupt};
+use circulant_data::encode::{Encoder, Numbers};
 
 /// Run a frozen encoder over images and store its pooled features with the labels.
 ///

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::reading::parse_size;
-use crate::data::Cache;
-use crate::data::encode::{ChannelOrder, Preprocessing};
-use crate::data::fetch::FetchOptions;
+use circulant_data::Cache;
+use circulant_data::encode::{ChannelOrder, Preprocessing};
+use circulant_data::fetch::FetchOptions;
 
 /// Where data sets come from.
 #[derive(Debug, Clone, Default, Args)]

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::output::print;
 use super::reading::Reading;
-use crate::data::{Normalisation, Split};
 use crate::experiments::calibration::calibrate;
 use crate::experiments::config::{DataConfig, ModelKind};
 use crate::experiments::evaluation::{
@@ -21,6 +20,7 @@ use crate::experiments::heads::settings::{complete, shared};
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::training::train;
 use crate::experiments::{Held, source};
+use circulant_data::{Normalisation, Split};
 
 /// Train a Bayesian head on features, calibrate and evaluate it, and save it in two files.
 ///

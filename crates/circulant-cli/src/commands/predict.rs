@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::output::{Format, OutFile, print};
 use super::reading::Reading;
-use crate::data::{Split, npy};
 use crate::experiments::evaluation::Sampling;
 use crate::experiments::folder::pretty;
 use crate::experiments::folder::write;
 use crate::experiments::loaded::LoadedRun;
+use circulant_data::{Split, npy};
 
 /// Predict the classes of images or features, with uncertainties.
 ///

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::output::print;
 use super::reading::Reading;
-use crate::data::{Normalisation, Split};
 use crate::experiments::config::{Inference, ModelKind, RunConfig};
 use crate::experiments::evaluation::{
     ClassMetrics, Sampling, class_metrics, labels_of, probabilities,
@@ -18,6 +17,7 @@ use crate::experiments::folder::{DataFacts, RunFolder};
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::training::{Trained, train};
 use crate::experiments::{Held, source};
+use circulant_data::{Normalisation, Split};
 
 /// Train a model on images or features.
 ///

@@ -7,7 +7,7 @@ use circulant::bayes::Bayesian;
 use circulant::models::ImageClassifier;
 
 use super::evaluation::{Sampling, class_metrics, labels_of, probabilities};
-use crate::data::{ImageSet, Normalisation};
+use circulant_data::{ImageSet, Normalisation};
 
 /// Temperatures that are looked at.
 const RANGE: [f64; 2] = [0.05, 20.0];

@@ -13,7 +13,7 @@ use super::loaded::LoadedRun;
 use super::pictures;
 use super::progress::Progress;
 use super::source::tensor;
-use crate::data::ImageSet;
+use circulant_data::ImageSet;
 
 /// The probability that the prior's bounds do not hold.
 pub const DELTA: f64 = 0.05;

@@ -12,7 +12,7 @@ use circulant::models::HiddenKind;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::data::Normalisation;
+use circulant_data::Normalisation;
 
 /// Everything that a run depends on, apart from the data themselves.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::progress::Progress;
 use super::source::tensor;
-use crate::data::{ImageSet, Normalisation};
+use circulant_data::{ImageSet, Normalisation};
 
 /// Bins of the paper's tables.
 pub const BINS: usize = 10;

@@ -9,7 +9,7 @@ use super::config::{Inference, ModelKind, RunConfig};
 use super::facts::Facts;
 use super::folder::{DataFacts, RunFacts, RunFolder};
 use super::loaded::LoadedRun;
-use crate::data::Normalisation;
+use circulant_data::Normalisation;
 
 /// The note with the steps of training.
 const STEPS: &str = "steps";

@@ -7,8 +7,8 @@ use anyhow::bail;
 
 use super::interrupt::Interrupt;
 use super::progress::Progress;
-use crate::data::ImageSet;
-use crate::data::encode::{Encoder, FeatureFile, Identity, Numbers};
+use circulant_data::ImageSet;
+use circulant_data::encode::{Encoder, FeatureFile, Identity, Numbers};
 
 /// Pictures between two writes, which are also what a crash costs.
 const AT_ONCE: usize = 64;

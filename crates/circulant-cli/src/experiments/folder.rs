@@ -22,8 +22,8 @@ use super::config::RunConfig;
 use super::facts::Facts;
 use super::lines::{self, Log};
 use super::model;
-use crate::data::ImageSet;
 use crate::report::Document;
+use circulant_data::ImageSet;
 
 /// The data that a run learned from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use circulant::models::ImageClassifier;
 use super::config::{DataConfig, Inference};
 use super::folder::RunFolder;
 use super::{exported, source};
-use crate::data::{ImageSet, Split};
+use circulant_data::{ImageSet, Split};
 
 /// A trained network with the folder that it came from.
 pub struct LoadedRun {

@@ -9,8 +9,8 @@ use circulant::bayes::{BatchOrder, LabelledData};
 
 use super::config::DataConfig;
 use super::progress::Progress;
-use crate::data::known::{DRAWN, names};
-use crate::data::{
+use circulant_data::known::{DRAWN, names};
+use circulant_data::{
     Cache, DataSet, ImageSet, Labels, Normalisation, Pixels, ReadOptions, Split, load_known, read,
     tiny_imagenet,
 };

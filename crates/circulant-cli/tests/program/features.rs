@@ -8,7 +8,7 @@ use image::{Rgb, RgbImage};
 use tempfile::TempDir;
 
 fn encoder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/encoder.onnx")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../circulant-data/tests/fixtures/encoder.onnx")
 }
 
 /// Ten small photographs in two classes.

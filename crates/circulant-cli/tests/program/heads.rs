@@ -35,7 +35,8 @@ fn pictures(root: &Path) -> PathBuf {
 fn all_heads_are_trained_and_compared() {
     let root = TempDir::new().unwrap();
     let (data, out) = (pictures(root.path()), root.path().join("heads"));
-    let encoder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/encoder.onnx");
+    let encoder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../circulant-data/tests/fixtures/encoder.onnx");
     let quick = [
         "--seeds",
         "0,3",

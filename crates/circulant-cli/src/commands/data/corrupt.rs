@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use super::super::output::print;
 use super::super::reading::Reading;
-use crate::data::corrupt::{Corruption, Severity, contact_sheet, corrupt, encode_png};
-use crate::data::{ImageSet, Pixels, Split, npy};
 use crate::experiments::config::DataConfig;
 use crate::experiments::folder::write;
 use crate::experiments::progress::Progress;
 use crate::experiments::source;
+use circulant_data::corrupt::{Corruption, Severity, contact_sheet, corrupt, encode_png};
+use circulant_data::{ImageSet, Pixels, Split, npy};
 
 /// Corrupt images as CIFAR-10-C does: noise, blur, weather, digital, in five severities.
 ///

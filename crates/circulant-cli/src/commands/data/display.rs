@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::data::fetch::Progress;
+use circulant_data::fetch::Progress;
 
 /// Shows a fetch.
 pub struct Display {

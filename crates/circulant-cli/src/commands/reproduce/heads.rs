@@ -8,12 +8,12 @@ use clap::Args;
 use super::super::data::display::Display;
 use super::super::flags::{Fetching, Preparing};
 use super::super::output::print;
-use crate::data::Normalisation;
 use crate::experiments::folder::pretty;
 use crate::experiments::heads::sets::Request;
 use crate::experiments::heads::settings::{heads, shared};
 use crate::experiments::heads::{Plan, plain};
 use crate::experiments::interrupt::Interrupt;
+use circulant_data::Normalisation;
 
 /// Bayesian heads on frozen features of CIFAR-10, with its corruptions as the data they should find strange.
 ///

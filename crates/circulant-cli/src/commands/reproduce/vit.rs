@@ -10,13 +10,13 @@ use super::super::data::display::Display;
 use super::super::flags::Fetching;
 use super::super::output::print;
 use super::super::reading::parse_size;
-use crate::data::Normalisation;
 use crate::experiments::folder::pretty;
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::vit::curvature::Settings;
 use crate::experiments::vit::sets::{Request, Sets};
 use crate::experiments::vit::settings::{Kind, VitConfig, VitData, VitModel, VitTraining};
 use crate::experiments::vit::{Plan, plain};
+use circulant_data::Normalisation;
 
 /// Vision transformers with dense and with spectral projections, trained alike on CIFAR-10 or Tiny ImageNet.
 ///

@@ -14,11 +14,11 @@ use super::super::config::DataConfig;
 use super::super::features::{Done, compute};
 use super::super::interrupt::Interrupt;
 use super::super::source;
-use crate::data::corrupt::{Corruption, Published, Severity, corrupt};
-use crate::data::encode::{Encoder, Numbers, Preprocessing};
-use crate::data::fetch::{FetchOptions, Progress, fetch};
-use crate::data::known::KNOWN;
-use crate::data::{ImageSet, Split};
+use circulant_data::corrupt::{Corruption, Published, Severity, corrupt};
+use circulant_data::encode::{Encoder, Numbers, Preprocessing};
+use circulant_data::fetch::{FetchOptions, Progress, fetch};
+use circulant_data::known::KNOWN;
+use circulant_data::{ImageSet, Split};
 
 /// Decides which pictures are corrupted, and about the corruptions' noise.
 const SEED: u64 = 0;

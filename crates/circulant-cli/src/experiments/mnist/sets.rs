@@ -5,9 +5,9 @@ use clap::ValueEnum;
 
 use super::super::config::DataConfig;
 use super::super::source;
-use crate::data::fetch::{FetchOptions, Progress, fetch};
-use crate::data::known::{FASHION_MNIST, MNIST};
-use crate::data::{ImageSet, Split};
+use circulant_data::fetch::{FetchOptions, Progress, fetch};
+use circulant_data::known::{FASHION_MNIST, MNIST};
+use circulant_data::{ImageSet, Split};
 
 /// Which data to run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

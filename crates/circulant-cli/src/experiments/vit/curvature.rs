@@ -15,7 +15,7 @@ use super::super::evaluation::labels_of;
 use super::super::folder::{pretty, write};
 use super::super::progress::Progress;
 use super::folder::VitFolder;
-use crate::data::ImageSet;
+use circulant_data::ImageSet;
 
 /// Images that go through the model at once: more of them need more memory.
 const CHUNK: usize = 64;

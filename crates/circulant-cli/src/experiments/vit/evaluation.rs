@@ -7,7 +7,7 @@ use circulant::models::VisionTransformer;
 
 use super::super::evaluation::{ClassMetrics, class_metrics};
 use super::super::progress::Progress;
-use crate::data::{ImageSet, Normalisation};
+use circulant_data::{ImageSet, Normalisation};
 
 /// Images that go through the model at once.
 const BATCH: usize = 250;

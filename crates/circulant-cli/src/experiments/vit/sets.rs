@@ -7,9 +7,9 @@ use anyhow::{Context, ensure};
 use super::super::config::DataConfig;
 use super::super::source::{self, Held};
 use super::training::Images;
-use crate::data::fetch::{FetchOptions, Progress, fetch};
-use crate::data::known::KNOWN;
-use crate::data::{ImageSet, Split, tiny_imagenet};
+use circulant_data::fetch::{FetchOptions, Progress, fetch};
+use circulant_data::known::KNOWN;
+use circulant_data::{ImageSet, Split, tiny_imagenet};
 
 /// The name of Tiny ImageNet, which has to be unpacked by hand.
 pub const TINY_IMAGENET: &str = "tiny-imagenet";

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::super::folder::DataFacts;
-use crate::data::Normalisation;
+use circulant_data::Normalisation;
 
 /// Everything that a run depends on, apart from the data themselves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

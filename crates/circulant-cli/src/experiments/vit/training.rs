@@ -20,7 +20,7 @@ use super::augment::Augmentation;
 use super::evaluation::{classify, logits};
 use super::folder::{EpochLine, VitFolder, best_epoch};
 use super::report::curves;
-use crate::data::ImageSet;
+use circulant_data::ImageSet;
 
 /// Between two checkpoints within an epoch.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use circulant::kernels::ByteScale;
+use circulant_kernels::ByteScale;
 use serde::{Deserialize, Serialize};
 
 use super::error::DataError;
@@ -108,7 +108,7 @@ impl Normalisation {
     }
 
     /// What the bytes of images with so many channels stand for.
-    pub(crate) fn byte_scale(&self, channels: usize) -> Result<ByteScale, DataError> {
+    pub fn byte_scale(&self, channels: usize) -> Result<ByteScale, DataError> {
         self.check(channels)?;
         let scale = match self {
             Self::Raw => ByteScale::new(1.0),
@@ -167,7 +167,7 @@ impl Normalisation {
 
 #[cfg(test)]
 mod tests {
-    use circulant::kernels::gather_bytes;
+    use circulant_kernels::gather_bytes;
 
     use super::super::labels::Labels;
     use super::*;

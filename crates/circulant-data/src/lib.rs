@@ -3,6 +3,8 @@
 //! Everything ends as an [`ImageSet`] `[n, channels, height, width]` or a [`FeatureSet`] `[n, d]`,
 //! checked once: sizes, labels and finite numbers. [`read()`] takes any path, [`load_known`] a name.
 
+#![forbid(unsafe_code)]
+
 mod array;
 mod cache;
 mod check;

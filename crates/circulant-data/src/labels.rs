@@ -91,7 +91,8 @@ impl Labels {
         }
     }
 
-    pub(crate) fn required(&self, place: &str) -> Result<&[i64], DataError> {
+    /// The labels, or an error that names the place where they are missing.
+    pub fn required(&self, place: &str) -> Result<&[i64], DataError> {
         self.values.as_deref().ok_or_else(|| DataError::NoLabels {
             place: place.to_owned(),
             help:
