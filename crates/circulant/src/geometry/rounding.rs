@@ -60,7 +60,7 @@
 //! # How loose it is
 //!
 //! The bound is about the worst case of every rounding at once, which does not happen: the errors that
-//! `cargo test -p circulant --test geometry_rounding -- --nocapture` measures are 1/2000 of it for the MNIST models (most of it is `gamma_784` of the
+//! `cargo test -p circulant --test all geometry_rounding -- --nocapture` measures are 1/2000 of it for the MNIST models (most of it is `gamma_784` of the
 //! read-out), a fifth of it for two features, and far less for prime lengths. For images of norm 9 the slack of a margin, `2 sqrt(2) e`, is 0.007 for
 //! a freshly made spectral model.
 //!

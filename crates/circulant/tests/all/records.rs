@@ -1,9 +1,8 @@
 //! Records: what is saved comes back, and nothing that comes out of a file panics.
 
-mod common;
-
 use std::path::PathBuf;
 
+use crate::common::{host, random};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use circulant::models::{HiddenKind, ImageClassifierConfig};
@@ -12,7 +11,6 @@ use circulant::nn::{
     SpectralCirculant1dConfig,
 };
 use circulant::record::{RecordError, load, save};
-use common::{host, random};
 use proptest::prelude::*;
 use tempfile::TempDir;
 

@@ -1,7 +1,6 @@
 //! Nearest circulant matrices against the explicit projection, and models before and after surgery. In f64.
 
-mod common;
-
+use crate::common::{difference, double, host, numbers, random};
 use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
@@ -12,7 +11,6 @@ use circulant::surgery::{
     SurgeryError, linear_report, nearest_bccb, nearest_circulant, to_dense, to_dense_projections,
     to_spectral_projections,
 };
-use common::{difference, double, host, numbers, random};
 
 /// A few roundings of f64.
 const EXACT: f64 = 1e-12;

@@ -1,16 +1,14 @@
 //! Laws of the four layers, over random sizes (odd, even, prime and 1), in f64.
 
-mod common;
-
 use std::f64::consts::TAU;
 
+use crate::common::{difference, double, host, numbers, random};
 use burn::tensor::{Tensor, TensorData};
 use circulant::kernels::Complex;
 use circulant::nn::{
     Bccb2d, Bccb2dConfig, BiasKind, Circulant1d, Circulant1dConfig, SpectralBccb2d,
     SpectralBccb2dConfig, SpectralCirculant1d, SpectralCirculant1dConfig,
 };
-use common::{difference, double, host, numbers, random};
 use proptest::prelude::*;
 
 /// A few hundred f64 roundings of numbers around 1.

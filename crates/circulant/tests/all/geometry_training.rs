@@ -1,9 +1,8 @@
 //! Norm control during training, the geometry of posteriors, and the tail of the prior.
 
-mod common;
-
 use std::ops::ControlFlow;
 
+use crate::common::{host, numbers};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 use circulant::bayes::{
@@ -17,7 +16,6 @@ use circulant::kernels::{HalfPlane, HalfSpectrum, NoiseKey};
 use circulant::models::{FeatureHead, FeatureHeadConfig, HiddenKind, ImageClassifierConfig};
 use circulant::nn::SpectralBccb2dConfig;
 use circulant::ops::Layout;
-use common::{host, numbers};
 
 /// Every number of a network, in order.
 #[derive(Default)]

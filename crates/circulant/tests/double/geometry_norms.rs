@@ -1,7 +1,6 @@
 //! Norms, bounds and norm control in f64, against an SVD of the explicit matrix.
 
-mod common;
-
+use crate::common::{double, host, largest_singular_value, numbers, random};
 use burn::module::{Module, Param};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
@@ -13,7 +12,6 @@ use circulant::geometry::{
 use circulant::nn::{
     Bccb2dConfig, BiasKind, Circulant1dConfig, SpectralBccb2dConfig, SpectralCirculant1dConfig,
 };
-use common::{double, host, largest_singular_value, numbers, random};
 
 /// An SVD of the explicit matrix in f64.
 const TOLERANCE: f64 = 1e-10;

@@ -1,8 +1,7 @@
 //! The spectral prior against its definition: variances, the Gaussian-process covariance by closed form and by
 //! draws, densities.
 
-mod common;
-
+use crate::common;
 use circulant::bayes::{
     Frequency, Matern, Slope, SpectralPrior, SquaredExponential, StationarySpectrum, Table,
 };

@@ -1,8 +1,7 @@
 //! Gradients through Burn's autodiff against central differences, and the adjoint identity, in
 //! f64.
 
-mod common;
-
+use crate::common::{difference, double, host, numbers, random};
 use burn::module::{Param, ParamId};
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
@@ -15,7 +14,6 @@ use circulant::functions::{
 use circulant::kernels::{Activation, HalfPlane, HalfSpectrum};
 use circulant::nn::{BiasKind, SpectralCirculant1dConfig};
 use circulant::ops::Operator;
-use common::{difference, double, host, numbers, random};
 use proptest::prelude::*;
 
 /// What the issue asks of the gradients.

@@ -1,7 +1,6 @@
 //! Posteriors through Burn: samples, KL and their gradients, against dense matrices and central differences in f64.
 
-mod common;
-
+use crate::common;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Tensor, TensorData};
 use circulant::bayes::{

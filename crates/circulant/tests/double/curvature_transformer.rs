@@ -1,13 +1,11 @@
 //! The curvature of a small vision transformer: laws that hold without knowing the matrix.
 
-mod common;
-
+use crate::common::{double, numbers, random};
 use burn::tensor::Tensor;
 use circulant::curvature::{
     Curvature, EigenvalueConfig, Method, Objective, Operator, Stencil, Subspace,
 };
 use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
-use common::{double, numbers, random};
 
 const LABELS: [usize; 6] = [0, 1, 2, 2, 1, 0];
 

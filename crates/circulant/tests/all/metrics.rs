@@ -11,7 +11,7 @@ use serde_json::Value;
 const TOLERANCE: f64 = 1e-9;
 
 fn fixtures(kind: &str) -> Vec<Value> {
-    let text = include_str!("fixtures/metrics.json");
+    let text = include_str!("../fixtures/metrics.json");
     let all: Value = serde_json::from_str(text).expect("valid JSON");
     all[kind].as_array().expect("a list of cases").clone()
 }

@@ -1,11 +1,12 @@
 //! Products and eigenvalues against the explicit matrices of small networks, which hyper-dual numbers give exactly.
 
-mod common;
-#[path = "common/hyper_dual.rs"]
-mod hyper_dual;
-#[path = "common/perceptron.rs"]
-mod perceptron;
-
+use crate::common;
+use crate::common::{double, numbers};
+use crate::hyper_dual::{HyperDual, hessian, jacobian_columns};
+use crate::perceptron::{
+    CLASSES, HIDDEN, INPUTS, LABELS, Perceptron, curvature, inputs, linear, objective,
+    oracle_gauss_newton, oracle_loss,
+};
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::activation::log_softmax;
@@ -13,13 +14,7 @@ use burn::tensor::{Int, Tensor};
 use circulant::curvature::{
     Curvature, CurvatureError, EigenvalueConfig, Method, Objective, Operator, Stencil, Subspace,
 };
-use common::{double, numbers};
 use faer::{Mat, Side};
-use hyper_dual::{HyperDual, hessian, jacobian_columns};
-use perceptron::{
-    CLASSES, HIDDEN, INPUTS, LABELS, Perceptron, curvature, inputs, linear, objective,
-    oracle_gauss_newton, oracle_loss,
-};
 
 /// What the issue asks for; the stencils are far better (see `STENCIL_ERRORS`).
 const TOLERANCE: f64 = 1e-6;

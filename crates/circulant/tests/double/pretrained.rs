@@ -1,20 +1,18 @@
 //! Checkpoints with the names of timm and others, written by the test, against a transformer in plain loops that reads the
 //! tensors as PyTorch does.
 
-mod common;
-#[path = "common/torch_transformer.rs"]
-mod torch_transformer;
-
 use std::path::PathBuf;
 
+use crate::common::{difference, double, host, numbers, random};
+use crate::torch_transformer::{
+    CHANNELS, CLASSES, D, DEPTH, HEADS, PATCH, SIDE, Tensors, oracle, timm,
+};
 use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
 use circulant::pretrained::{NameMap, PretrainedError, load, load_vision_transformer};
-use common::{difference, double, host, numbers, random};
 use safetensors::tensor::{Dtype, TensorView};
-use torch_transformer::{CHANNELS, CLASSES, D, DEPTH, HEADS, PATCH, SIDE, Tensors, oracle, timm};
 
 /// Both sides sum in f64 in another order, and Burn's error function is good to about 1e-15.
 const EXACT: f64 = 1e-11;

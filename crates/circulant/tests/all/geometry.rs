@@ -1,7 +1,6 @@
 //! Certificates in f32: nothing inside a radius changes a decision, and wrong arguments are errors.
 
-mod common;
-
+use crate::common::{host, numbers, random};
 use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -10,7 +9,6 @@ use circulant::geometry::{
     Certificate, CertificateConfig, Certificates, GeometryError, Lipschitz, NetworkBound, Target,
 };
 use circulant::models::{FeatureHead, FeatureHeadConfig};
-use common::{host, numbers, random};
 
 /// Of the attacked networks.
 const CLASSES: usize = 4;

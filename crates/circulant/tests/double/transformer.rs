@@ -1,8 +1,7 @@
 //! The operations of a transformer against their composition of plain tensor operations, and their gradients against central
 //! differences, in f64, for sizes 1, odd and prime.
 
-mod common;
-
+use crate::common::{difference, double, host, numbers, random};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Tensor, TensorData};
 use circulant::functions::{attention, dropout, gelu, layer_norm, residual_layer_norm};
@@ -10,7 +9,6 @@ use circulant::kernels::{Dropout, NoiseKey};
 use circulant::models::{ProjectionKind, VisionTransformerConfig};
 use circulant::nn::BiasKind;
 use circulant::surgery::to_spectral_projections;
-use common::{difference, double, host, numbers, random};
 
 /// With this step truncation (step^2) and rounding (1e-16/step) are both near 1e-10.
 const STEP: f64 = 1e-5;

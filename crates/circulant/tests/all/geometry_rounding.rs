@@ -1,7 +1,6 @@
 //! The f32 forward pass against the same network in f64: rounding errors stay within their bound.
 
-mod common;
-
+use crate::common::{host, numbers, random};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, FloatDType, Tensor, TensorData};
@@ -14,7 +13,6 @@ use circulant::models::{FeatureHeadConfig, HiddenKind, ImageClassifierConfig};
 use circulant::nn::{
     Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, SpectralBccb2d, SpectralBccb2dConfig,
 };
-use common::{host, numbers, random};
 
 /// Every floating-point parameter as f64.
 struct ToDouble;
@@ -218,7 +216,7 @@ fn rounding_errors_stay_within_their_bound() {
     }
 }
 
-/// The figures of the MNIST models: `cargo test -p circulant --test geometry_rounding mnist -- --nocapture`.
+/// The figures of the MNIST models: `cargo test -p circulant --test all geometry_rounding::mnist -- --nocapture`.
 #[test]
 fn the_slack_of_the_mnist_models_is_small() {
     let device = circulant::cpu();

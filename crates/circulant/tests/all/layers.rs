@@ -1,7 +1,6 @@
 //! The layers in f32, as users make them: initial variance, bad sizes, display, models.
 
-mod common;
-
+use crate::common::{difference, host, random};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::nn::LinearConfig;
 use burn::tensor::{Device, Gradients, Tensor};
@@ -14,7 +13,6 @@ use circulant::nn::{
     Bccb2dConfig, BiasKind, Circulant1dConfig, CirculantLayer, SpectralBccb2dConfig,
     SpectralCirculant1dConfig,
 };
-use common::{difference, host, random};
 
 /// f32 rounding through a few layers.
 const SINGLE: f64 = 2e-5;

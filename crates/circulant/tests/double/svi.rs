@@ -1,8 +1,7 @@
 //! Variational inference where everything is known in closed form: a circulant layer with Gaussian noise is linear in its
 //! coordinates, so evidence and posterior are those of a linear-Gaussian model.
 
-mod common;
-
+use crate::common;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 use circulant::bayes::{

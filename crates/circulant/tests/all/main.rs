@@ -1,0 +1,14 @@
+//! The tests that run with f32 as the float type, as users do, in one program: it is linked once.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod geometry;
+mod geometry_rounding;
+mod geometry_training;
+mod layers;
+mod metrics;
+mod prior;
+mod records;
+mod saved;
+mod supervised;
+mod training;

@@ -1,0 +1,18 @@
+//! The tests against oracles in f64, in one program. The float type of a device is set once per process, before any tensor:
+//! every test here takes its device from [`common::double`].
+
+#[path = "../common/mod.rs"]
+mod common;
+mod curvature;
+mod curvature_transformer;
+mod geometry_norms;
+mod gradients;
+mod hyper_dual;
+mod laws;
+mod perceptron;
+mod posterior;
+mod pretrained;
+mod surgery;
+mod svi;
+mod torch_transformer;
+mod transformer;
