@@ -1,23 +1,23 @@
 //! The kernels of the Bayesian part as ordinary functions per number type, for the reason given in
 //! `kernels.rs`: they are compiled once, here, with this crate's optimisation.
 
-use crate::adam::AdamChunk;
-use crate::adan::AdanChunk;
-use crate::attention::{HeadBackward, HeadForward};
-use crate::convolution::{BackwardChunk, ForwardChunk};
-use crate::cross_entropy::CrossEntropyChunk;
-use crate::dropout::DropoutChunk;
-use crate::elementwise::{BiasTanhChunk, ColumnSumChunk, TanhBackwardChunk, TanhChunk};
-use crate::gather::ByteRow;
+use crate::dense::convolution::{BackwardChunk, ForwardChunk};
+use crate::elements::cross_entropy::CrossEntropyChunk;
+use crate::elements::elementwise::{BiasTanhChunk, ColumnSumChunk, TanhBackwardChunk, TanhChunk};
+use crate::elements::gather::ByteRow;
 use crate::gaussian::{
     DiagonalChunk, GramChunk, KlChunk, KlSums, LogVarianceChunk, ResidualChunk,
     SampleBackwardChunk, SampleChunk,
 };
-use crate::gelu::{GeluBackwardChunk, GeluChunk};
-use crate::layer_norm::{LayerNormBackwardChunk, LayerNormChunk};
-use crate::noise::NormalChunk;
-use crate::residual::ResidualSumChunk;
-use crate::simd::Isa;
+use crate::optimisers::adam::AdamChunk;
+use crate::optimisers::adan::AdanChunk;
+use crate::random::normal::NormalChunk;
+use crate::transformer::attention::{HeadBackward, HeadForward};
+use crate::transformer::dropout::DropoutChunk;
+use crate::transformer::gelu::{GeluBackwardChunk, GeluChunk};
+use crate::transformer::layer_norm::{LayerNormBackwardChunk, LayerNormChunk};
+use crate::transformer::residual::ResidualSumChunk;
+use crate::vector::Isa;
 
 macro_rules! kernels {
     ($($(#[$doc:meta])* $name:ident($job:ty) -> $output:ty;)*) => {

@@ -1,10 +1,10 @@
 //! The kernels as ordinary functions per number type, so that they are compiled once, here, with
 //! this crate's optimisation, and not again in every crate that uses a generic plan.
 
-use crate::lane_fft::{BlockPass, WeightGradient};
-use crate::large_product::{BlockProduct, PackLines};
-use crate::mixing::{Mix, MixBackward};
-use crate::simd::Isa;
+use crate::dense::large_product::{BlockProduct, PackLines};
+use crate::operator::channels::{Mix, MixBackward};
+use crate::transform::{BlockPass, WeightGradient};
+use crate::vector::Isa;
 
 macro_rules! kernels {
     ($($(#[$doc:meta])* $name:ident($job:ty);)*) => {

@@ -7,93 +7,60 @@
 //!
 //! Most users want the crate `circulant`, which wraps this one in Burn layers.
 
-mod adam;
-mod adan;
-mod attention;
-mod bins;
-mod blocks;
-mod butterfly;
-mod chunks;
-mod convolution;
-mod cross_entropy;
-mod dropout;
+mod dense;
 mod element_kernels;
-mod elementary;
-mod elementwise;
-mod ensemble;
+mod elements;
 mod error;
-mod filters;
-mod gather;
 mod gaussian;
-mod gelu;
-mod gelu_dropout;
-mod half_plane;
-mod half_spectrum;
 mod kernels;
-mod lane_fft;
-mod lane_sums;
-mod large_product;
-mod layer_norm;
-mod linear;
-mod linear_stack;
-mod mixing;
-mod negative_exponential;
-mod noise;
-mod normal_tail;
+mod layout;
 mod norms;
+mod operator;
+mod optimisers;
 #[cfg(test)]
 mod oracle;
-mod padded;
-mod partial_sums;
-mod philox;
-mod plan;
-#[cfg(test)]
-mod plan_tests;
-mod product;
+mod random;
 mod real;
-mod residual;
-mod rows;
-mod scratch;
-mod simd;
-mod single;
-mod small_product;
-mod threads;
+mod runtime;
+mod transform;
+mod transformer;
+mod vector;
 
-pub use adam::{AdamSettings, AdamState, adam_step};
-pub use adan::{AdanSettings, AdanState, adan_step};
-pub use attention::{Attention, QueryKeyValue};
-pub use bins::Bin;
-pub use convolution::{Convolution, ConvolutionGradients};
-pub use cross_entropy::cross_entropy;
-pub use dropout::{Dropout, dropout_into};
-pub use elementwise::{bias_tanh, column_sums, tanh_backward, tanh_into};
-pub use ensemble::ensemble_statistics;
+pub use dense::convolution::{Convolution, ConvolutionGradients};
+pub use dense::linear::{LinearGradients, LinearOutput, linear_backward, linear_into};
+pub use dense::linear_stack::{linear_stack_backward, linear_stack_into, matrix_product_into};
+pub use elements::cross_entropy::cross_entropy;
+pub use elements::elementwise::{bias_tanh, column_sums, tanh_backward, tanh_into};
+pub use elements::ensemble::ensemble_statistics;
+pub use elements::gather::{ByteScale, gather_bytes, gather_rows};
 pub use error::KernelError;
-pub use filters::FilterTransform;
-pub use gather::{ByteScale, gather_bytes, gather_rows};
 pub use gaussian::{KlGradients, LowRank, SampleGradients};
-pub use gelu::{bias_gelu_backward, bias_gelu_into, gelu_backward, gelu_into};
-pub use gelu_dropout::{bias_gelu_dropout_backward, bias_gelu_dropout_into};
-pub use half_plane::HalfPlane;
-pub use half_spectrum::HalfSpectrum;
-pub use layer_norm::{
-    LayerNorm, LayerNormGradients, RowStatistics, layer_norm_backward, layer_norm_into,
-    residual_layer_norm_into,
-};
-pub use linear::{LinearGradients, LinearOutput, linear_backward, linear_into};
-pub use linear_stack::{linear_stack_backward, linear_stack_into, matrix_product_into};
-pub use noise::standard_normal;
+pub use layout::bins::Bin;
+pub use layout::half_plane::HalfPlane;
+pub use layout::half_spectrum::HalfSpectrum;
 pub use norms::{
     NormEnclosure, clip_norm_1d, clip_norm_2d, convolution_norm_bound, gram_bound_2d,
     gram_bound_2d_with_gradient, gram_bound_matrix, gram_bound_matrix_with_gradient, matrix_norm,
     operator_norm_1d, operator_norm_2d, singular_values_2d,
 };
 pub use num_complex::Complex;
-pub use philox::{NoiseKey, uniform_u64};
-pub use plan::{
+pub use operator::filter_transform::FilterTransform;
+pub use operator::plan::{
     Activation, CirculantPlan, Examples, Filters, Gradients, Inputs, KeptReadout, KeptSpectrum,
     Readout, ReadoutGradients,
 };
+pub use optimisers::adam::{AdamSettings, AdamState, adam_step};
+pub use optimisers::adan::{AdanSettings, AdanState, adan_step};
+pub use random::normal::standard_normal;
+pub use random::philox::{NoiseKey, uniform_u64};
 pub use real::Real;
-pub use residual::residual_into;
-pub use threads::{join_awake, join_pool};
+pub use runtime::threads::{join_awake, join_pool};
+pub use transformer::attention::{Attention, QueryKeyValue};
+pub use transformer::dropout::{Dropout, dropout_into};
+pub use transformer::gelu::{bias_gelu_backward, bias_gelu_into, gelu_backward, gelu_into};
+pub use transformer::gelu_dropout::{bias_gelu_dropout_backward, bias_gelu_dropout_into};
+pub use transformer::layer_norm::{
+    LayerNorm, LayerNormGradients, RowStatistics, layer_norm_backward, layer_norm_into,
+    residual_layer_norm_into,
+};
+pub use transformer::residual::residual_into;

@@ -3,13 +3,13 @@
 use realfft::FftNum;
 
 use crate::element_kernels::ElementKernels;
-use crate::elementary::Elementary;
 use crate::kernels::Kernels;
-use crate::negative_exponential::NegativeExponential;
-use crate::noise::Normal;
-use crate::normal_tail::NormalTail;
-use crate::scratch::Pool;
-use crate::simd::{Lanes, RealSimd, Vector};
+use crate::random::normal::Normal;
+use crate::runtime::scratch::Pool;
+use crate::vector::elementary::Elementary;
+use crate::vector::negative_exponential::NegativeExponential;
+use crate::vector::normal_tail::NormalTail;
+use crate::vector::{Lanes, RealSimd, Vector};
 
 /// `f32` or `f64`.
 pub trait Real:

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use crate::elementary::LOGARITHMS;
 use crate::real::Real;
+use crate::vector::elementary::LOGARITHMS;
 
 /// Rows of a block.
 pub(super) const BLOCK: usize = LOGARITHMS;

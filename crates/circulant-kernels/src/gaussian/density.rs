@@ -4,7 +4,7 @@
 use super::block::{BLOCK, Rows, TILE, Variances};
 use super::low_rank::factor_tile;
 use crate::real::Real;
-use crate::simd::{Kernel, Vector};
+use crate::vector::{Kernel, Vector};
 
 /// `sum ln D` over consecutive rows.
 pub struct LogVarianceChunk<'a, T> {

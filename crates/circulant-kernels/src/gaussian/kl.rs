@@ -20,7 +20,7 @@ use std::ops::Range;
 use super::block::{BLOCK, Prior, PriorBlock, Rows, TILE, Variances, sum, sum_lanes};
 use super::low_rank::FactorBlock;
 use crate::real::Real;
-use crate::simd::{Kernel, Vector};
+use crate::vector::{Kernel, Vector};
 
 /// Gradients of consecutive rows.
 pub struct RowGradients<'a, T> {

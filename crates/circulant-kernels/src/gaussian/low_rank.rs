@@ -6,7 +6,7 @@
 
 use super::block::{BLOCK, Rows, TILE, Variances};
 use crate::real::Real;
-use crate::simd::{Kernel, Vector};
+use crate::vector::{Kernel, Vector};
 
 /// Rows of a sum that stays in registers.
 const SUM_ROWS: usize = 4;

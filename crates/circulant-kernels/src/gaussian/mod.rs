@@ -31,9 +31,9 @@ pub(crate) use low_rank::GramChunk;
 use parts::{add_up, take_front};
 pub(crate) use sample::{SampleBackwardChunk, SampleChunk};
 
-use crate::chunks::{best_isa, run_all};
 use crate::error::{KernelError, expect_len};
 use crate::real::Real;
+use crate::runtime::chunks::{best_isa, run_all};
 
 /// A Gaussian with covariance `U diag(scale^2) U^T + diag(exp(2 log_deviation)) + jitter I`.
 ///

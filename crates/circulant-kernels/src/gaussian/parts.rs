@@ -7,9 +7,9 @@ use super::block::{Prior, Rows};
 use super::cholesky::Cholesky;
 use super::low_rank::padded;
 use super::{GramChunk, LogVarianceChunk, LowRank};
-use crate::chunks::{best_isa, rows_per_chunk, run_all};
 use crate::error::{KernelError, expect_len};
 use crate::real::Real;
+use crate::runtime::chunks::{best_isa, rows_per_chunk, run_all};
 
 impl<T: Real> LowRank<'_, T> {
     /// Numbers that a pass over the rows touches.

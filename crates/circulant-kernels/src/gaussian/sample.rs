@@ -11,7 +11,7 @@
 use super::block::{BLOCK, Rows, TILE, Variances};
 use super::low_rank::factor_tile;
 use crate::real::Real;
-use crate::simd::{Kernel, Vector};
+use crate::vector::{Kernel, Vector};
 
 /// Consecutive rows of a sample.
 pub struct SampleChunk<'a, T> {

@@ -8,11 +8,11 @@
 use faer::Mat;
 use rayon::prelude::*;
 
-use crate::bins::Bin;
 use crate::error::{KernelError, expect_len};
-use crate::half_plane::HalfPlane;
-use crate::half_spectrum::HalfSpectrum;
-use crate::simd::Isa;
+use crate::layout::bins::Bin;
+use crate::layout::half_plane::HalfPlane;
+use crate::layout::half_spectrum::HalfSpectrum;
+use crate::vector::Isa;
 
 use super::expect_finite;
 use super::image::{check_sizes, free_bins};

@@ -15,9 +15,9 @@
 
 use std::f64::consts::FRAC_PI_4;
 
-use crate::bins::Bin;
 use crate::error::{KernelError, expect_len};
-use crate::half_plane::HalfPlane;
+use crate::layout::bins::Bin;
+use crate::layout::half_plane::HalfPlane;
 use crate::real::Real;
 
 use super::matrix::{Matrix, Scale};

@@ -15,7 +15,7 @@ use faer::traits::ComplexField;
 use faer::{Mat, c64};
 
 use crate::error::KernelError;
-use crate::half_plane::HalfPlane;
+use crate::layout::half_plane::HalfPlane;
 
 use super::image::PlaneBins;
 use super::leading::to_faer;

@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use crate::bins::Bin;
 use crate::error::{KernelError, expect_len};
-use crate::half_plane::HalfPlane;
+use crate::layout::bins::Bin;
+use crate::layout::half_plane::HalfPlane;
 use crate::real::Real;
 
 use super::matrix::{Matrix, Scale, Survey};

@@ -18,7 +18,7 @@ use faer::linalg::solvers::Svd;
 use faer::{Mat, Side, c64};
 
 use crate::error::KernelError;
-use crate::simd::{Isa, Kernel, Vector};
+use crate::vector::{Isa, Kernel, Vector};
 
 use super::matrix::Matrix;
 

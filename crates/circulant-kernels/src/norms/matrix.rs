@@ -2,7 +2,7 @@
 //! below it, and the power of two that brings all bins to a size where nothing overflows.
 
 use crate::real::Real;
-use crate::simd::{Isa, Kernel, Vector};
+use crate::vector::{Isa, Kernel, Vector};
 
 /// Columns are padded to whole vectors of the widest instruction set.
 const WIDEST: usize = 16;

@@ -32,7 +32,7 @@
 //! its width below `columns`, so it ends below `stride`.
 
 use crate::real::Real;
-use crate::simd::{Isa, Kernel, Vector};
+use crate::vector::{Isa, Kernel, Vector};
 
 use super::matrix::{BLOCK, Matrix};
 

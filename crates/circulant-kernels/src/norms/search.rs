@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::error::KernelError;
 use crate::real::Real;
-use crate::simd::Isa;
+use crate::vector::Isa;
 
 use super::leading::{exact_lower_bound, lower_bound};
 use super::matrix::Matrix;

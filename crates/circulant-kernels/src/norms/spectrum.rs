@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::error::KernelError;
-use crate::half_plane::HalfPlane;
+use crate::layout::half_plane::HalfPlane;
 
 use super::image::PlaneBins;
 use super::leading::{NOT_CONVERGED, to_faer};

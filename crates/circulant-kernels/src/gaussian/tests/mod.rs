@@ -7,8 +7,8 @@ mod samples;
 use std::f64::consts::TAU;
 
 use super::{KlGradients, LowRank, SampleGradients};
-use crate::noise::standard_normal;
-use crate::philox::NoiseKey;
+use crate::random::normal::standard_normal;
+use crate::random::philox::NoiseKey;
 use crate::real::Real;
 
 /// Closed form against the dense Gaussian, both in f64.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::KernelError;
-use crate::half_spectrum::HalfSpectrum;
+use crate::layout::half_spectrum::HalfSpectrum;
 use crate::norms::{
     NormEnclosure, matrix_norm, operator_norm_1d, operator_norm_2d, singular_values_2d,
 };

@@ -7,8 +7,8 @@ mod gram;
 
 use faer::{Mat, c64};
 
-use crate::bins::Bin;
-use crate::half_plane::HalfPlane;
+use crate::layout::bins::Bin;
+use crate::layout::half_plane::HalfPlane;
 use crate::oracle::{convolve, naive_filter, spectrum};
 
 /// An SVD of the explicit matrix in f64.

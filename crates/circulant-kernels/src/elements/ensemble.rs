@@ -1,0 +1,231 @@
+//! What the members of an ensemble say together, per input:
+//! `p = (1/S) sum_s softmax(z_s)`, its entropy `H(p)`, and the mean entropy `(1/S) sum_s H(softmax(z_s))`.
+
+use rayon::prelude::*;
+
+use crate::error::{KernelError, expect_len};
+use crate::runtime::chunks::best_isa;
+use crate::vector::elementary::Elementary;
+use crate::vector::{Kernel, Vector};
+
+/// Inputs per task.
+const ROWS: usize = 64;
+
+/// The statistics of `logits: [members, rows, classes]`, written to `probabilities: [rows, classes]`,
+/// `predictive_entropy: [rows]` and `expected_entropy: [rows]`, in nats.
+///
+/// ```
+/// use circulant_kernels::ensemble_statistics;
+///
+/// // Two members, sure of opposite classes: together they know nothing, each of them is certain.
+/// let (mut p, mut total, mut expected) = ([0.0; 2], [0.0], [0.0]);
+/// ensemble_statistics(&[50.0, 0.0, 0.0, 50.0], 1, 2, &mut p, &mut total, &mut expected)?;
+/// assert!((p[0] - 0.5).abs() < 1e-6 && (total[0] - 2.0_f32.ln()).abs() < 1e-6 && expected[0] < 1e-6);
+/// # Ok::<(), circulant_kernels::KernelError>(())
+/// ```
+pub fn ensemble_statistics(
+    logits: &[f32],
+    rows: usize,
+    classes: usize,
+    probabilities: &mut [f32],
+    predictive_entropy: &mut [f32],
+    expected_entropy: &mut [f32],
+) -> Result<(), KernelError> {
+    expect_len("the probabilities", probabilities.len(), rows * classes)?;
+    expect_len("the predictive entropies", predictive_entropy.len(), rows)?;
+    expect_len("the expected entropies", expected_entropy.len(), rows)?;
+    if rows * classes == 0 || logits.is_empty() || !logits.len().is_multiple_of(rows * classes) {
+        return Err(KernelError::Multiple {
+            what: "the logits of the members",
+            unit: rows * classes,
+            got: logits.len(),
+        });
+    }
+    let parts = probabilities
+        .par_chunks_mut(ROWS * classes)
+        .zip(predictive_entropy.par_chunks_mut(ROWS))
+        .zip(expected_entropy.par_chunks_mut(ROWS));
+    parts
+        .enumerate()
+        .for_each(|(part, ((p, predictive), expected))| {
+            let first = part * ROWS * classes;
+            let members = logits.chunks_exact(rows * classes);
+            let members = members.map(|member| &member[first..first + p.len()]);
+            best_isa().run(Part {
+                members: members.collect(),
+                classes,
+                probabilities: p,
+                predictive_entropy: predictive,
+                expected_entropy: expected,
+            });
+        });
+    Ok(())
+}
+
+/// The statistics of at most [`ROWS`] inputs. With `e_k = exp(z_k - max)` and `Z = sum e_k`, the entropy of a member is
+/// `H = log Z - sum e_k (z_k - max)/Z`: one logarithm per member and input.
+struct Part<'a> {
+    /// `[rows, classes]` each.
+    members: Vec<&'a [f32]>,
+    classes: usize,
+    probabilities: &'a mut [f32],
+    predictive_entropy: &'a mut [f32],
+    expected_entropy: &'a mut [f32],
+}
+
+impl Kernel<f32> for Part<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Vector<Scalar = f32>>(self) {
+        let (classes, p) = (self.classes, self.probabilities);
+        let mut numbers = vec![0.0_f32; 2 * p.len()];
+        let (below, weights) = numbers.split_at_mut(p.len());
+        let (mut sums, mut moments) = ([1.0_f32; ROWS], [0.0_f32; ROWS]);
+        p.fill(0.0);
+        self.expected_entropy.fill(0.0);
+        for member in &self.members {
+            let rows = below.chunks_exact_mut(classes);
+            for (below, logits) in rows.zip(member.chunks_exact(classes)) {
+                // A plain comparison would pass over NaN, and the result would look like a number.
+                let top = logits.iter().fold(f32::NEG_INFINITY, |top, &z| {
+                    if z > top || z.is_nan() { z } else { top }
+                });
+                for (below, z) in below.iter_mut().zip(logits) {
+                    *below = z - top;
+                }
+            }
+            for (weight, below) in weights.iter_mut().zip(&*below) {
+                *weight = below.exponential();
+            }
+            let rows = weights
+                .chunks_exact(classes)
+                .zip(below.chunks_exact(classes));
+            for ((weights, below), (sum, moment)) in rows.zip(sums.iter_mut().zip(&mut moments)) {
+                (*sum, *moment) = (0.0, 0.0);
+                for (weight, below) in weights.iter().zip(below) {
+                    *sum += weight;
+                    *moment += weight * below;
+                }
+            }
+            let statistics = sums.iter().zip(&moments);
+            for (expected, (sum, moment)) in self.expected_entropy.iter_mut().zip(statistics) {
+                *expected += sum.logarithm() - moment / sum;
+            }
+            let rows = p
+                .chunks_exact_mut(classes)
+                .zip(weights.chunks_exact(classes));
+            for ((p, weights), sum) in rows.zip(&sums) {
+                let share = 1.0 / sum;
+                for (p, weight) in p.iter_mut().zip(weights) {
+                    *p += weight * share;
+                }
+            }
+        }
+        let count = self.members.len() as f32;
+        self.expected_entropy.iter_mut().for_each(|h| *h /= count);
+        p.iter_mut().for_each(|p| *p /= count);
+        for (entropy, p) in self
+            .predictive_entropy
+            .iter_mut()
+            .zip(p.chunks_exact(classes))
+        {
+            *entropy = p.iter().map(|&p| entropy_term(p)).sum();
+        }
+    }
+}
+
+/// `-p log p`, 0 where it is far below what a sum of such terms can tell.
+#[inline(always)]
+fn entropy_term(p: f32) -> f32 {
+    if p < f32::MIN_POSITIVE {
+        0.0
+    } else {
+        -p * p.logarithm()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Single precision sums of a few dozen terms.
+    const TOLERANCE: f64 = 1e-5;
+
+    #[test]
+    fn equals_the_definition_in_f64() {
+        let (members, rows, classes) = (7, 130, 10);
+        let logits: Vec<f32> = (0..members * rows * classes)
+            .map(|i| ((i * 7919 + 3) % 1009) as f32 / 60.0 - 8.0)
+            .collect();
+        let mut p = vec![0.0; rows * classes];
+        let (mut predictive, mut expected) = (vec![0.0; rows], vec![0.0; rows]);
+        ensemble_statistics(
+            &logits,
+            rows,
+            classes,
+            &mut p,
+            &mut predictive,
+            &mut expected,
+        )
+        .expect("sizes fit");
+        let entropy = |p: &[f64]| -> f64 { p.iter().map(|p| -p * p.ln()).sum() };
+        for row in 0..rows {
+            let mut mean = vec![0.0; classes];
+            let mut mean_entropy = 0.0;
+            for member in 0..members {
+                let z = &logits[(member * rows + row) * classes..][..classes];
+                let weights: Vec<f64> = z.iter().map(|&z| f64::from(z).exp()).collect();
+                let sum: f64 = weights.iter().sum();
+                let softmax: Vec<f64> = weights.iter().map(|w| w / sum).collect();
+                mean_entropy += entropy(&softmax) / members as f64;
+                mean.iter_mut()
+                    .zip(&softmax)
+                    .for_each(|(m, p)| *m += p / members as f64);
+            }
+            for (got, expected) in p[row * classes..].iter().zip(&mean) {
+                assert!((f64::from(*got) - expected).abs() < TOLERANCE);
+            }
+            assert!((f64::from(predictive[row]) - entropy(&mean)).abs() < TOLERANCE);
+            assert!((f64::from(expected[row]) - mean_entropy).abs() < TOLERANCE);
+        }
+    }
+
+    /// A probability below the smallest normal number: its logarithm is not to be had, and does not count.
+    #[test]
+    fn tiny_probabilities_leave_entropies_finite() {
+        // One member in fifty gives the second class e^-85 or e^-86.
+        for (below, is_tiny) in [(80.0, false), (85.0, true), (86.0, true), (1000.0, false)] {
+            let mut logits = [0.0; 2 * 50];
+            logits[1] = -below;
+            (2..100).step_by(2).for_each(|i| logits[i + 1] = -1000.0);
+            let (mut p, mut predictive, mut expected) = ([0.0; 2], [0.0], [0.0]);
+            ensemble_statistics(&logits, 1, 2, &mut p, &mut predictive, &mut expected)
+                .expect("fits");
+            assert_eq!((p[0], p[1].is_subnormal()), (1.0, is_tiny), "{below}");
+            assert!((0.0..1e-30).contains(&predictive[0]), "{below}");
+            assert!((0.0..1e-30).contains(&expected[0]), "{below}");
+        }
+    }
+
+    #[test]
+    fn not_a_number_stays_visible() {
+        let (mut p, mut predictive, mut expected) = ([0.0; 2], [0.0], [0.0]);
+        let logits = [0.0, f32::NAN];
+        ensemble_statistics(&logits, 1, 2, &mut p, &mut predictive, &mut expected).expect("fits");
+        assert!(p[0].is_nan() && expected[0].is_nan());
+    }
+
+    #[test]
+    fn wrong_sizes_are_named() {
+        let (mut p, mut predictive, mut expected) = ([0.0; 2], [0.0], [0.0]);
+        let error = ensemble_statistics(&[0.0; 3], 1, 2, &mut p, &mut predictive, &mut expected);
+        assert!(matches!(
+            error,
+            Err(KernelError::Multiple {
+                unit: 2,
+                got: 3,
+                ..
+            })
+        ));
+    }
+}

@@ -1,0 +1,207 @@
+//! The channels of every image through the matrices of their frequencies.
+//!
+//! `unsafe`: see the module above.
+
+use super::Mixing;
+use super::frequencies::Frequency;
+use super::planes::{Planes, Scatter, gather, transpose};
+use crate::operator::batch::{Batch, Shared};
+use crate::operator::complex_product::{RowMajor, product, tiles};
+use crate::real::Real;
+use crate::vector::{Kernel, Vector};
+
+/// `to = from K` at some frequencies.
+pub struct Mix<'a, T> {
+    pub(super) frequencies: &'a [Frequency],
+    pub(super) from: Shared<T>,
+    pub(super) matrices: Matrices<'a, T>,
+}
+
+impl<T: Real> Kernel<T> for Mix<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector<Scalar = T>>(self) {
+        let inputs = &self.matrices.mixing.inputs;
+        let mut sources = Planes::new(2 * inputs.lanes_used());
+        let mut room = self.matrices.room::<V>();
+        for (index, frequency) in self.frequencies.iter().enumerate() {
+            let next = self.frequencies.get(index + 1);
+            let one = T::one();
+            // SAFETY: frequencies belong to one task each; the planes hold both copies.
+            unsafe {
+                gather::<V>(inputs, self.from, frequency, false, one, &mut sources);
+                self.matrices.apply::<V>(
+                    (frequency, next),
+                    &sources,
+                    (inputs, self.from),
+                    &mut room,
+                );
+            }
+        }
+    }
+}
+
+/// `to = sources K`, or `sources K^*` for the adjoint.
+pub(super) struct Matrices<'a, T> {
+    pub(super) mixing: &'a Mixing<'a, T>,
+    pub(super) coordinates: &'a [T],
+    pub(super) to: Shared<T>,
+    pub(super) adjoint: bool,
+    /// Add to what is there.
+    pub(super) add: bool,
+}
+
+/// Memory of [`Matrices::apply`].
+pub(super) struct Room<T: Real> {
+    weights: Planes<T>,
+    products: Planes<T>,
+}
+
+impl<T: Real> Matrices<'_, T> {
+    /// Channels of the sources and of the products.
+    #[inline(always)]
+    fn channels(&self) -> (usize, usize) {
+        let (inputs, outputs) = (&self.mixing.inputs, &self.mixing.outputs);
+        if self.adjoint {
+            (outputs.channels, inputs.channels)
+        } else {
+            (inputs.channels, outputs.channels)
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn room<V: Vector<Scalar = T>>(&self) -> Room<T> {
+        let (from, to) = self.channels();
+        let padded = to.next_multiple_of(V::LANES);
+        let pairs = self.mixing.inputs.batch.div_ceil(2);
+        Room {
+            weights: Planes::new(from * padded),
+            products: Planes::new(if padded == to { 0 } else { 2 * pairs * padded }),
+        }
+    }
+
+    /// One frequency; `sources` are its rows as `gather` leaves them from `spectrum`.
+    #[inline(always)]
+    pub(super) unsafe fn apply<V: Vector<Scalar = T>>(
+        &self,
+        (frequency, next): (&Frequency, Option<&Frequency>),
+        sources: &Planes<T>,
+        spectrum: (&Batch, Shared<T>),
+        room: &mut Room<T>,
+    ) {
+        let (from, to) = self.channels();
+        let padded = to.next_multiple_of(V::LANES);
+        let pairs = self.mixing.inputs.batch.div_ceil(2);
+        let rows = pairs * (1 + usize::from(frequency.mirror.is_some()));
+        let scatter = Scatter {
+            batch: if self.adjoint {
+                &self.mixing.inputs
+            } else {
+                &self.mixing.outputs
+            },
+            spectrum: self.to,
+            scale: T::one() / T::of(self.mixing.plan.len() as f64),
+            add: self.add,
+        };
+        let (tiles, coordinates) = (tiles::<V>(rows, to), self.coordinates.as_ptr());
+        let ahead = self.mixing.fetch(next, coordinates, spectrum, tiles);
+        let sources = sources.strided(from, 1);
+        // SAFETY: the planes have the sizes of the product.
+        unsafe {
+            let matrix = self.matrix::<V>(frequency, padded, &mut room.weights);
+            if padded == to {
+                product::<V>(
+                    (rows, from, to),
+                    sources,
+                    matrix,
+                    ahead,
+                    #[inline(always)]
+                    |row, column, re, im| {
+                        let mirrored = row >= pairs;
+                        let pair = if mirrored { row - pairs } else { row };
+                        scatter.entry(frequency, mirrored, pair * to + column, re, im);
+                    },
+                );
+                return;
+            }
+            let (products_re, products_im) = (room.products.at(0), room.products.at(1));
+            product::<V>(
+                (rows, from, to),
+                sources,
+                matrix,
+                ahead,
+                #[inline(always)]
+                |row, column, re, im| {
+                    re.store(products_re.add(row * padded + column));
+                    im.store(products_im.add(row * padded + column));
+                },
+            );
+            for plane in room.products.memory.chunks_exact_mut(room.products.plane) {
+                for row in 1..rows {
+                    plane.copy_within(row * padded..row * padded + to, row * to);
+                }
+            }
+            scatter.planes::<V>(frequency, &mut room.products);
+        }
+    }
+
+    /// `K(f)`, read in place where its rows are whole vectors, or its conjugate transpose, with
+    /// rows padded to whole vectors.
+    #[inline(always)]
+    unsafe fn matrix<V: Vector<Scalar = T>>(
+        &self,
+        frequency: &Frequency,
+        padded: usize,
+        room: &mut Planes<T>,
+    ) -> RowMajor<T> {
+        let (inputs, outputs) = (self.mixing.inputs.channels, self.mixing.outputs.channels);
+        let plane = inputs * outputs;
+        let part =
+            |part: usize| &self.coordinates[(frequency.coordinate + part) * plane..][..plane];
+        let mut matrix = room.row_major(padded);
+        let in_place = !self.adjoint && padded == outputs;
+        let (re, im, sum) = (room.at(0), room.at(1), room.at(2));
+        if in_place {
+            matrix.planes[0] = part(0).as_ptr();
+        } else {
+            // SAFETY: the planes have a row of `padded` numbers for every source channel.
+            unsafe { self.copy::<V>(part(0), padded, T::one(), re) };
+        }
+        if frequency.mirror.is_none() {
+            // SAFETY: the plane has this size.
+            unsafe { im.write_bytes(0, room.plane) };
+        } else if in_place {
+            matrix.planes[1] = part(1).as_ptr();
+        } else {
+            let sign = if self.adjoint { -T::one() } else { T::one() };
+            // SAFETY: as above.
+            unsafe { self.copy::<V>(part(1), padded, sign, im) };
+        }
+        for at in (0..self.channels().0 * padded).step_by(V::LANES) {
+            // SAFETY: a whole number of padded rows.
+            unsafe {
+                let re = V::load(matrix.planes[0].add(at));
+                re.add(V::load(matrix.planes[1].add(at))).store(sum.add(at));
+            }
+        }
+        matrix
+    }
+
+    // A function and not a closure: it must be inlined, or it misses the instruction set.
+    #[inline(always)]
+    unsafe fn copy<V: Vector<Scalar = T>>(&self, from: &[T], padded: usize, sign: T, to: *mut T) {
+        let (inputs, outputs) = (self.mixing.inputs.channels, self.mixing.outputs.channels);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.adjoint {
+                transpose::<V>(from, inputs, outputs, padded, sign, to);
+            } else {
+                for (row, from) in from.chunks_exact(outputs).enumerate() {
+                    to.add(row * padded)
+                        .copy_from_nonoverlapping(from.as_ptr(), outputs);
+                }
+            }
+        }
+    }
+}

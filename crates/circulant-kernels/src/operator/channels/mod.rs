@@ -1,0 +1,208 @@
+//! The operator with several channels: at every frequency `f` a complex matrix `K(f)` maps the input
+//! channels to the output channels.
+//!
+//! Coordinates are `[coordinate, C_in, C_out]`, so `K(f)` is two contiguous planes of them (Re and
+//! Im), read in place. The rows of the product are the packed pairs of images, once at `f` and,
+//! conjugated, once at `-f`, because `Y(-f) = conj(K(f)) X(-f)` is `conj(Y(-f)) = K(f) conj(X(-f))`. So
+//! one pass over the half plane serves the whole plane:
+//!
+//! | wanted | product | rows |
+//! | --- | --- | --- |
+//! | output | `Y = X K` | pairs x C_in x C_out |
+//! | input gradient | `GX = W K^*` | pairs x C_out x C_in |
+//! | gradient of K | `X^* W` summed over the pairs | C_in x pairs x C_out |
+//!
+//! `unsafe`: several threads read and write disjoint frequencies of shared blocks and disjoint
+//! coordinates of the gradient.
+
+mod backward;
+mod frequencies;
+mod mix;
+mod planes;
+
+pub use backward::MixBackward;
+pub use frequencies::{Frequency, FrequencyTable};
+pub use mix::Mix;
+
+use std::ptr::null_mut;
+
+use rayon::prelude::*;
+
+use crate::operator::batch::{Batch, Bias, BlockBias, Shared};
+use crate::real::Real;
+use crate::runtime::scratch::Scratch;
+use crate::transform::{InverseBlock, LanePlan, Sink};
+use crate::vector::{Isa, prefetch};
+use backward::Correlate;
+use mix::Matrices;
+
+/// Frequencies that a task takes at a time.
+const FREQUENCIES_PER_TASK: usize = 16;
+
+/// The operator for one filter.
+pub struct Mixing<'a, T> {
+    pub(crate) isa: Isa,
+    pub(crate) plan: &'a LanePlan<T>,
+    pub(crate) table: &'a FrequencyTable,
+    pub(crate) inputs: Batch,
+    pub(crate) outputs: Batch,
+}
+
+impl<T: Real> Mixing<'_, T> {
+    fn for_each_task(&self, work: impl Fn(&[Frequency]) + Send + Sync) {
+        self.table
+            .frequencies
+            .par_chunks(FREQUENCIES_PER_TASK)
+            .for_each(work);
+    }
+
+    /// `y = act(K x + bias)` from the kept spectrum of `x`.
+    pub(crate) fn forward(
+        &self,
+        kept: &[T],
+        coordinates: &[T],
+        bias: Bias<'_, T>,
+        tanh: bool,
+        y: &mut [T],
+    ) {
+        let mut spectrum = self.spectrum(&self.outputs, &self.table.masked);
+        let (kept, out) = (Shared::reader(kept), Shared::writer(&mut spectrum));
+        self.for_each_task(|frequencies| {
+            T::mix(
+                self.isa,
+                Mix {
+                    frequencies,
+                    from: kept,
+                    matrices: Matrices {
+                        mixing: self,
+                        coordinates,
+                        to: out,
+                        adjoint: false,
+                        add: false,
+                    },
+                },
+            );
+        });
+        self.inverse(&self.outputs, &mut spectrum, bias, tanh, y);
+    }
+
+    /// Writes the gradient of the coordinates, and adds the spectrum of the input gradient to
+    /// `grad_spectrum` (or sets it, for the first filter).
+    pub(crate) fn backward(
+        &self,
+        kept: &[T],
+        gradient: &[T],
+        coordinates: &[T],
+        grad_coordinates: Option<&mut [T]>,
+        grad_spectrum: Option<(&mut [T], bool)>,
+    ) {
+        let (kept, gradient) = (Shared::reader(kept), Shared::reader(gradient));
+        let grad_coordinates = grad_coordinates.map(Shared::writer);
+        let grad_spectrum = grad_spectrum.map(|(to, add)| (Shared::writer(to), add));
+        self.for_each_task(|frequencies| {
+            T::mix_backward(
+                self.isa,
+                MixBackward {
+                    frequencies,
+                    gradient,
+                    correlate: grad_coordinates.map(|out| Correlate {
+                        mixing: self,
+                        x: kept,
+                        out,
+                    }),
+                    matrices: grad_spectrum.map(|(to, add)| Matrices {
+                        mixing: self,
+                        coordinates,
+                        to,
+                        adjoint: true,
+                        add,
+                    }),
+                    mixing: self,
+                },
+            );
+        });
+    }
+
+    /// Asks, tile by tile of a product, for what the next frequency needs: both planes of its matrix among `coordinates`, and
+    /// its entries of a spectrum, which are one cache line each, far apart.
+    #[inline(always)]
+    fn fetch(
+        &self,
+        next: Option<&Frequency>,
+        coordinates: *const T,
+        (batch, spectrum): (&Batch, Shared<T>),
+        tiles: usize,
+    ) -> impl Fn(usize) {
+        let plane = self.inputs.channels * self.outputs.channels;
+        let (line, stride) = (64 / size_of::<T>(), batch.block_stride());
+        let (lines, blocks) = match next {
+            Some(_) => (2 * plane / line, batch.blocks()),
+            None => (0, 0),
+        };
+        let (more_lines, more_blocks) = (lines.div_ceil(tiles), blocks.div_ceil(tiles));
+        let matrix = coordinates.wrapping_add(next.map_or(0, |next| next.coordinate * plane));
+        let position = next.map_or(0, |next| next.position);
+        let mirror = next.and_then(|next| next.mirror).unwrap_or(position);
+        let entry = 2 * batch.lanes;
+        move |tile| {
+            for at in tile * more_lines..lines.min((tile + 1) * more_lines) {
+                prefetch(matrix.wrapping_add(at * line));
+            }
+            for block in tile * more_blocks..blocks.min((tile + 1) * more_blocks) {
+                prefetch(spectrum.at(block * stride + position * entry));
+                prefetch(spectrum.at(block * stride + mirror * entry));
+            }
+        }
+    }
+
+    /// Room for a spectrum, with zeros where the mask wants them.
+    pub(crate) fn spectrum(&self, batch: &Batch, masked: &[usize]) -> Scratch<T> {
+        let mut spectrum = Scratch::take(batch.blocks() * batch.block_stride());
+        for block in spectrum.chunks_exact_mut(batch.block_stride()) {
+            for position in masked {
+                block[position * 2 * batch.lanes..][..2 * batch.lanes].fill(T::zero());
+            }
+        }
+        spectrum
+    }
+
+    /// Spectra back to rows.
+    pub(crate) fn inverse(
+        &self,
+        batch: &Batch,
+        spectrum: &mut [T],
+        bias: Bias<'_, T>,
+        tanh: bool,
+        rows: &mut [T],
+    ) {
+        let (spectrum, rows) = (Shared::writer(spectrum), Shared::writer(rows));
+        batch.map_tasks(|blocks| {
+            for block in blocks {
+                T::block_pass(
+                    self.isa,
+                    InverseBlock {
+                        plan: self.plan,
+                        product: None,
+                        block: spectrum.at(block * batch.block_stride()),
+                        sink: Sink::Rows(&batch.pointers(rows, block, null_mut())),
+                        bias: BlockBias::new(bias, batch, block).lane_bias(),
+                        tanh,
+                    }
+                    .into(),
+                );
+            }
+        });
+    }
+
+    /// The sum of the output gradient over pixels and images, per channel.
+    pub(crate) fn channel_sums(&self, gradient: &[T], out: &mut [T]) {
+        out.fill(T::zero());
+        let batch = &self.outputs;
+        for r in 0..batch.lanes_used() {
+            // Position 0 is frequency 0; lane r holds two images.
+            let at = r / batch.lanes * batch.block_stride() + r % batch.lanes;
+            let slot = &mut out[r % batch.channels];
+            *slot = *slot + gradient[at] + gradient[at + batch.lanes];
+        }
+    }
+}

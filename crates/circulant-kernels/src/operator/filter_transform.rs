@@ -1,0 +1,275 @@
+//! Spatial filters and the coordinates of their spectra: `h_f = sum_t w_t exp(-2 pi i f t/n)`
+//! (unnormalised, SPEC section 1), its inverse, and its adjoint for training spatial filters.
+//!
+//! Filters travel through the lanes like a batch of rows, two as one complex row:
+//! with `Z` the transform of `a + i b`, `A(f) = (Z(f) + conj Z(-f))/2` and
+//! `B(f) = (Z(f) - conj Z(-f))/2i`.
+
+use std::ptr::null_mut;
+
+use num_complex::Complex;
+
+use crate::error::{KernelError, expect_len};
+use crate::layout::half_plane::HalfPlane;
+use crate::layout::half_spectrum::HalfSpectrum;
+use crate::operator::batch::{Batch, Shared};
+use crate::operator::channels::{Frequency, FrequencyTable};
+use crate::real::Real;
+use crate::runtime::scratch::Scratch;
+use crate::transform::{InverseBlock, LaneBias, LanePlan, Sink};
+use crate::vector::Isa;
+
+/// The map between spatial filters `[C_out, C_in, H, W]` (1D: `[d]`) and the coordinates of their
+/// spectra `[coordinate, C_in, C_out]` (1D: `[d_eff]`).
+pub struct FilterTransform<T: Real> {
+    isa: Isa,
+    plan: LanePlan<T>,
+    table: FrequencyTable,
+    coordinates: usize,
+    channels_in: usize,
+    channels_out: usize,
+}
+
+impl<T: Real> FilterTransform<T> {
+    /// Filters of signals.
+    pub fn new_1d(layout: &HalfSpectrum) -> Self {
+        let plan = LanePlan::new(1, layout.length());
+        Self {
+            isa: Isa::best(),
+            table: FrequencyTable::new(1, layout.length(), &layout.full(), plan.order()),
+            plan,
+            coordinates: layout.coordinates(),
+            channels_in: 1,
+            channels_out: 1,
+        }
+    }
+
+    /// Filters of images.
+    pub fn new_2d(
+        layout: &HalfPlane,
+        channels_in: usize,
+        channels_out: usize,
+    ) -> Result<Self, KernelError> {
+        if channels_in == 0 || channels_out == 0 {
+            let what = if channels_in == 0 { "C_in" } else { "C_out" };
+            return Err(KernelError::ZeroSize { what });
+        }
+        let (height, width) = (layout.height(), layout.width());
+        let plan = LanePlan::new(height, width);
+        Ok(Self {
+            isa: Isa::best(),
+            table: FrequencyTable::new(height, width, &layout.full(), plan.order()),
+            plan,
+            coordinates: layout.coordinates(),
+            channels_in,
+            channels_out,
+        })
+    }
+
+    fn batch(&self) -> Batch {
+        Batch {
+            batch: self.channels_in * self.channels_out,
+            channels: 1,
+            len: self.plan.len(),
+            slots: self.plan.order().len(),
+            lanes: self.isa.lanes::<T>(),
+        }
+    }
+
+    fn check(&self, filters: &[T], coordinates: &[T]) -> Result<(), KernelError> {
+        let pairs = self.channels_in * self.channels_out;
+        expect_len("filters", filters.len(), pairs * self.plan.len())?;
+        expect_len("coordinates", coordinates.len(), pairs * self.coordinates)
+    }
+
+    /// Where a filter `(o, c)`, the `index`-th in memory, stands among the channel pairs.
+    fn channel_pair(&self, index: usize) -> usize {
+        index % self.channels_in * self.channels_out + index / self.channels_in
+    }
+
+    /// Spatial filters to coordinates.
+    pub fn analyse(&self, filters: &[T], coordinates: &mut [T]) -> Result<(), KernelError> {
+        self.check(filters, coordinates)?;
+        let batch = self.batch();
+        let spectrum = batch.transform(self.isa, &self.plan, filters, None);
+        let half = T::of(0.5);
+        for frequency in &self.table.frequencies {
+            for lane in 0..batch.lanes_used() {
+                let (here, there) = entries(&batch, frequency, lane);
+                let z = Complex::new(spectrum[here], spectrum[here + batch.lanes]);
+                let mirrored = Complex::new(spectrum[there], -spectrum[there + batch.lanes]);
+                let (sum, difference) = ((z + mirrored) * half, (z - mirrored) * half);
+                // Division by i turns (re, im) into (im, -re).
+                let values = [sum, Complex::new(difference.im, -difference.re)];
+                for (index, value) in (2 * lane..batch.batch).zip(values) {
+                    let pair = self.channel_pair(index);
+                    coordinates[frequency.coordinate * batch.batch + pair] = value.re;
+                    if frequency.mirror.is_some() {
+                        coordinates[(frequency.coordinate + 1) * batch.batch + pair] = value.im;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Coordinates to spatial filters: `w_t = (1/n) sum_f h_f exp(+2 pi i f t/n)`.
+    pub fn synthesise(&self, coordinates: &[T], filters: &mut [T]) -> Result<(), KernelError> {
+        let scale = T::one() / T::of(self.plan.len() as f64);
+        self.inverse(coordinates, filters, scale, scale)
+    }
+
+    /// The adjoint of [`Self::analyse`]: a gradient of the coordinates to one of the filters.
+    pub fn adjoint(
+        &self,
+        grad_coordinates: &[T],
+        grad_filters: &mut [T],
+    ) -> Result<(), KernelError> {
+        // The inverse transform meets a free complex bin twice, the adjoint only once.
+        self.inverse(grad_coordinates, grad_filters, T::one(), T::of(0.5))
+    }
+
+    fn inverse(
+        &self,
+        coordinates: &[T],
+        filters: &mut [T],
+        real_scale: T,
+        complex_scale: T,
+    ) -> Result<(), KernelError> {
+        self.check(filters, coordinates)?;
+        let batch = self.batch();
+        let mut spectrum = Scratch::<T>::zeroed(batch.blocks() * batch.block_stride());
+        for frequency in &self.table.frequencies {
+            for lane in 0..batch.lanes_used() {
+                let (here, there) = entries(&batch, frequency, lane);
+                let value = |index: usize| {
+                    if index >= batch.batch {
+                        return Complex::new(T::zero(), T::zero());
+                    }
+                    let pair = self.channel_pair(index);
+                    let at = |part| coordinates[(frequency.coordinate + part) * batch.batch + pair];
+                    match frequency.mirror {
+                        None => Complex::new(at(0) * real_scale, T::zero()),
+                        Some(_) => Complex::new(at(0) * complex_scale, at(1) * complex_scale),
+                    }
+                };
+                let (a, b) = (value(2 * lane), value(2 * lane + 1));
+                // a + i b here, conj(a) + i conj(b) at the opposite frequency.
+                spectrum[there] = a.re + b.im;
+                spectrum[there + batch.lanes] = b.re - a.im;
+                spectrum[here] = a.re - b.im;
+                spectrum[here + batch.lanes] = a.im + b.re;
+            }
+        }
+        let (spectrum, filters) = (Shared::writer(&mut spectrum), Shared::writer(filters));
+        batch.map_tasks(|blocks| {
+            for block in blocks {
+                T::block_pass(
+                    self.isa,
+                    InverseBlock {
+                        plan: &self.plan,
+                        product: None,
+                        block: spectrum.at(block * batch.block_stride()),
+                        sink: Sink::Rows(&batch.pointers(filters, block, null_mut())),
+                        bias: LaneBias::None,
+                        tanh: false,
+                    }
+                    .into(),
+                );
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Indices of the real parts of a lane at a frequency and at the opposite one.
+fn entries(batch: &Batch, frequency: &Frequency, lane: usize) -> (usize, usize) {
+    let block = lane / batch.lanes * batch.block_stride() + lane % batch.lanes;
+    let at = |position: usize| block + position * 2 * batch.lanes;
+    let mirror = frequency.mirror.unwrap_or(frequency.position);
+    (at(frequency.position), at(mirror))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::bins::Bin;
+    use crate::oracle::{naive_dft, noise, relative_error};
+
+    /// A few roundings in f64.
+    const TOLERANCE: f64 = 1e-12;
+
+    fn check(height: usize, width: usize, inputs: usize, outputs: usize) {
+        let layout = HalfPlane::new(height, width).expect("valid");
+        let n = height * width;
+        let transform = FilterTransform::<f64>::new_2d(&layout, inputs, outputs).expect("valid");
+        let filters = noise(1, inputs * outputs * n);
+        let mut coordinates = vec![0.0; filters.len()];
+        transform.analyse(&filters, &mut coordinates).expect("fits");
+
+        let mut expected = vec![0.0; filters.len()];
+        for o in 0..outputs {
+            for c in 0..inputs {
+                let spectrum = naive_dft(height, width, &filters[(o * inputs + c) * n..][..n]);
+                let pairs = inputs * outputs;
+                for (f, bin) in layout.full().into_iter().enumerate() {
+                    match bin {
+                        Bin::Real { coordinate } => {
+                            expected[coordinate * pairs + c * outputs + o] = spectrum[f].re;
+                        }
+                        Bin::Complex { coordinate } => {
+                            expected[coordinate * pairs + c * outputs + o] = spectrum[f].re;
+                            expected[(coordinate + 1) * pairs + c * outputs + o] = spectrum[f].im;
+                        }
+                        Bin::Conjugate { .. } | Bin::Masked => {}
+                    }
+                }
+            }
+        }
+        assert!(
+            relative_error(&coordinates, &expected) < TOLERANCE,
+            "{height} x {width}"
+        );
+
+        let mut back = vec![0.0; filters.len()];
+        transform.synthesise(&coordinates, &mut back).expect("fits");
+        assert!(
+            relative_error(&back, &filters) < TOLERANCE,
+            "{height} x {width}"
+        );
+
+        // <analyse(w), g> = <w, adjoint(g)>
+        let g = noise(2, coordinates.len());
+        let mut adjoint = vec![0.0; filters.len()];
+        transform.adjoint(&g, &mut adjoint).expect("fits");
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let (left, right) = (dot(&coordinates, &g), dot(&filters, &adjoint));
+        assert!(
+            (left - right).abs() < TOLERANCE * (1.0 + left.abs()) * n as f64,
+            "{left} {right}"
+        );
+    }
+
+    #[test]
+    fn filters_and_coordinates_of_every_shape() {
+        for (height, width) in [(1, 1), (1, 8), (1, 19), (4, 6), (5, 7), (17, 2), (16, 16)] {
+            for (inputs, outputs) in [(1, 1), (2, 3), (5, 4)] {
+                check(height, width, inputs, outputs);
+            }
+        }
+    }
+
+    #[test]
+    fn a_signal_is_an_image_of_one_row() {
+        for d in [1, 2, 9, 16, 23] {
+            let signal = FilterTransform::<f64>::new_1d(&HalfSpectrum::new(d).expect("valid"));
+            let image = FilterTransform::<f64>::new_2d(&HalfPlane::new(1, d).expect("valid"), 1, 1)
+                .expect("valid");
+            let w = noise(3, d);
+            let (mut a, mut b) = (vec![0.0; d], vec![0.0; d]);
+            signal.analyse(&w, &mut a).expect("fits");
+            image.analyse(&w, &mut b).expect("fits");
+            assert_eq!(a, b);
+        }
+    }
+}

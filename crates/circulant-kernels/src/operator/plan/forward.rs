@@ -1,0 +1,157 @@
+//! The operator itself.
+
+use super::{Activation, CirculantPlan, Filters, KeptSpectrum, Way};
+use crate::error::KernelError;
+use crate::operator::batch::Shared;
+use crate::operator::one_channel::Input;
+use crate::real::Real;
+use crate::runtime::scratch::Scratch;
+use crate::transform::LanePlan;
+
+impl<T: Real> CirculantPlan<T> {
+    /// The transform of a batch `[batch, C_in, ...]`.
+    pub fn transform(&self, x: &[T]) -> Result<KeptSpectrum<T>, KernelError> {
+        let batch = self.batch_of(x.len())?;
+        Ok(match self.way(batch) {
+            Way::Rows(rows) => KeptSpectrum {
+                data: rows.transform(x),
+                batch,
+                by_row: true,
+                source: self.source(),
+            },
+            Way::Padded(padded) => KeptSpectrum {
+                data: padded.transform(x),
+                batch,
+                by_row: false,
+                source: self.source(),
+            },
+            Way::Lanes(lanes) => {
+                let data = self
+                    .batch(batch, self.channels_in)
+                    .transform(self.isa, lanes, x, None);
+                KeptSpectrum {
+                    data,
+                    batch,
+                    by_row: false,
+                    source: self.source(),
+                }
+            }
+        })
+    }
+
+    /// `y = act(K x + bias)` for every filter.
+    pub fn forward(
+        &self,
+        x: &[T],
+        filters: Filters<'_, T>,
+        y: &mut [T],
+    ) -> Result<(), KernelError> {
+        let batch = self.batch_of(x.len())?;
+        match self.way(batch) {
+            Way::Lanes(lanes) if self.table.is_none() => {
+                self.check(batch, &filters, y.len())?;
+                self.run_single(lanes, batch, Input::Rows(x), filters, y);
+                Ok(())
+            }
+            _ => self.apply(&self.transform(x)?, filters, y),
+        }
+    }
+
+    /// [`Self::forward`] that also returns the spectrum of `x` for the backward pass.
+    pub fn forward_keeping(
+        &self,
+        x: &[T],
+        filters: Filters<'_, T>,
+        y: &mut [T],
+    ) -> Result<KeptSpectrum<T>, KernelError> {
+        let batch = self.batch_of(x.len())?;
+        self.check(batch, &filters, y.len())?;
+        match self.way(batch) {
+            Way::Lanes(lanes) if self.table.is_none() => {
+                let blocks = self.batch(batch, 1);
+                let mut data = Scratch::take(blocks.blocks() * blocks.block_stride());
+                let keep = Shared::writer(&mut data);
+                self.run_single(lanes, batch, Input::Keep(x, keep), filters, y);
+                Ok(KeptSpectrum {
+                    data,
+                    batch,
+                    by_row: false,
+                    source: self.source(),
+                })
+            }
+            _ => {
+                let kept = self.transform(x)?;
+                self.apply(&kept, filters, y)?;
+                Ok(kept)
+            }
+        }
+    }
+
+    /// [`Self::forward`] from a kept spectrum: no transform of the input.
+    pub fn apply(
+        &self,
+        kept: &KeptSpectrum<T>,
+        filters: Filters<'_, T>,
+        y: &mut [T],
+    ) -> Result<(), KernelError> {
+        let batch = kept.batch;
+        let count = self.check(batch, &filters, y.len())?;
+        let tanh = filters.activation == Activation::Tanh;
+        match self.way_of(kept)? {
+            Way::Rows(rows) => {
+                rows.forward(
+                    &kept.data,
+                    filters.coordinates,
+                    |f| self.bias(&filters, count, f),
+                    tanh,
+                    y,
+                );
+            }
+            Way::Padded(padded) => {
+                padded.forward(
+                    (&kept.data, batch),
+                    filters.coordinates,
+                    |f| self.bias(&filters, count, f),
+                    tanh,
+                    y,
+                );
+            }
+            Way::Lanes(lanes) if self.table.is_none() => {
+                self.run_single(lanes, batch, Input::Kept(&kept.data), filters, y);
+            }
+            Way::Lanes(lanes) => {
+                let mixing = self.mixing(lanes, batch);
+                let outputs = y.chunks_exact_mut(batch * self.output_len());
+                let coordinates = filters.coordinates.chunks_exact(self.coordinates);
+                for (f, (y, coordinates)) in outputs.zip(coordinates).enumerate() {
+                    mixing.forward(
+                        &kept.data,
+                        coordinates,
+                        self.bias(&filters, count, f),
+                        tanh,
+                        y,
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+    fn run_single(
+        &self,
+        lanes: &LanePlan<T>,
+        batch: usize,
+        x: Input<'_, T>,
+        filters: Filters<'_, T>,
+        y: &mut [T],
+    ) {
+        let count = filters.coordinates.len() / self.coordinates;
+        self.single(lanes).forward(
+            &self.batch(batch, 1),
+            x,
+            filters.coordinates,
+            |f| self.bias(&filters, count, f),
+            filters.activation == Activation::Tanh,
+            y,
+        );
+    }
+}

@@ -1,0 +1,273 @@
+//! The batched circulant operator, its gradients, and the choice of the way it runs.
+//!
+//! | operator | input | coordinates | output |
+//! | --- | --- | --- | --- |
+//! | [`CirculantPlan::new_1d`] | `[batch, d]` | `[filters, d_eff]` | `[filters, batch, d]` |
+//! | [`CirculantPlan::new_2d`] | `[batch, C_in, H, W]` | `[filters, coordinate, C_in, C_out]` | `[filters, batch, C_out, H, W]` |
+//!
+//! Several filters share one transform of the input; that is how posterior samples, or the query,
+//! key and value of an attention layer, are computed. Slices are contiguous and row-major.
+
+mod arguments;
+mod backward;
+mod forward;
+mod loss;
+mod readout;
+
+pub use arguments::{Activation, Examples, Filters, Gradients, Inputs, KeptSpectrum};
+pub use readout::{KeptReadout, Readout, ReadoutGradients};
+
+use crate::error::{KernelError, expect_len};
+use crate::layout::bins::{Bin, in_order};
+use crate::layout::half_plane::HalfPlane;
+use crate::layout::half_spectrum::HalfSpectrum;
+use crate::operator::batch::{Batch, Bias};
+use crate::operator::by_row::RowPlan;
+use crate::operator::channels::{FrequencyTable, Mixing};
+use crate::operator::one_channel::Single;
+use crate::operator::padded::PaddedPlan;
+use crate::real::Real;
+use crate::transform::{LanePlan, is_smooth};
+use crate::vector::Isa;
+
+/// Everything about one operator that does not depend on the numbers: transforms, layout, and the
+/// instruction set. Make it once and share it between threads.
+///
+/// ```
+/// use circulant_kernels::{Activation, CirculantPlan, Filters, HalfSpectrum};
+///
+/// let plan = CirculantPlan::<f64>::new_1d(&HalfSpectrum::new(4)?);
+/// // h = (1, 1, 1): the identity.
+/// let filters = Filters { coordinates: &[1.0, 1.0, 0.0, 1.0], bias: Some(&[0.5]), activation: Activation::Identity };
+/// let mut y = [0.0; 4];
+/// plan.forward(&[1.0, 2.0, 3.0, 4.0], filters, &mut y)?;
+/// assert!(y.iter().zip([1.5, 2.5, 3.5, 4.5]).all(|(a, b)| (a - b).abs() < 1e-12));
+/// # Ok::<(), circulant_kernels::KernelError>(())
+/// ```
+pub struct CirculantPlan<T: Real> {
+    isa: Isa,
+    grid: (usize, usize),
+    len: usize,
+    channels_in: usize,
+    channels_out: usize,
+    coordinates: usize,
+    /// Absent only for a signal whose length has a large prime factor.
+    lanes: Option<LanePlan<T>>,
+    /// What such a signal has instead.
+    padded: Option<PaddedPlan<T>>,
+    /// The bins of the full plane, in the order of the lanes.
+    positions: Vec<Bin>,
+    /// Signals of one channel have a second way.
+    rows: Option<RowPlan<T>>,
+    /// Only with several channels.
+    table: Option<FrequencyTable>,
+}
+
+impl<T: Real> std::fmt::Debug for CirculantPlan<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CirculantPlan")
+            .field("isa", &self.isa)
+            .field("len", &self.len)
+            .field("channels", &(self.channels_in, self.channels_out))
+            .field("coordinates", &self.coordinates)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Real> CirculantPlan<T> {
+    /// The circulant operator on signals of one channel.
+    pub fn new_1d(layout: &HalfSpectrum) -> Self {
+        Self::with_isa_1d(layout, Isa::best())
+    }
+
+    pub(crate) fn with_isa_1d(layout: &HalfSpectrum, isa: Isa) -> Self {
+        let smooth = is_smooth(layout.length());
+        let lanes = smooth.then(|| LanePlan::new(1, layout.length()));
+        let full = layout.full();
+        let order = lanes.as_ref().map_or(&[][..], LanePlan::order);
+        Self {
+            isa,
+            grid: (1, layout.length()),
+            len: layout.length(),
+            channels_in: 1,
+            channels_out: 1,
+            coordinates: layout.coordinates(),
+            positions: in_order(order, &full),
+            lanes,
+            padded: (!smooth).then(|| PaddedPlan::new(layout, isa)),
+            rows: Some(RowPlan::new(layout)),
+            table: None,
+        }
+    }
+
+    /// The BCCB operator on images, which mixes channels per frequency.
+    pub fn new_2d(
+        layout: &HalfPlane,
+        channels_in: usize,
+        channels_out: usize,
+    ) -> Result<Self, KernelError> {
+        Self::with_isa_2d(layout, channels_in, channels_out, Isa::best())
+    }
+
+    pub(crate) fn with_isa_2d(
+        layout: &HalfPlane,
+        channels_in: usize,
+        channels_out: usize,
+        isa: Isa,
+    ) -> Result<Self, KernelError> {
+        if channels_in == 0 || channels_out == 0 {
+            let what = if channels_in == 0 { "C_in" } else { "C_out" };
+            return Err(KernelError::ZeroSize { what });
+        }
+        let (height, width) = (layout.height(), layout.width());
+        let lanes = LanePlan::new(height, width);
+        let full = layout.full();
+        let several = channels_in * channels_out > 1;
+        Ok(Self {
+            isa,
+            grid: (height, width),
+            len: height * width,
+            channels_in,
+            channels_out,
+            coordinates: layout.coordinates() * channels_in * channels_out,
+            positions: in_order(lanes.order(), &full),
+            table: several.then(|| FrequencyTable::new(height, width, &full, lanes.order())),
+            lanes: Some(lanes),
+            padded: None,
+            rows: None,
+        })
+    }
+
+    /// Numbers of one input, `C_in*len`.
+    pub fn input_len(&self) -> usize {
+        self.channels_in * self.len
+    }
+
+    /// Numbers of one output, `C_out*len`.
+    pub fn output_len(&self) -> usize {
+        self.channels_out * self.len
+    }
+
+    /// Free real coordinates of one filter, `d_eff`.
+    pub fn coordinates(&self) -> usize {
+        self.coordinates
+    }
+
+    /// How many inputs so many numbers are.
+    fn batch_of(&self, numbers: usize) -> Result<usize, KernelError> {
+        let unit = self.input_len();
+        if numbers == 0 || !numbers.is_multiple_of(unit) {
+            return Err(KernelError::Multiple {
+                what: "x",
+                unit,
+                got: numbers,
+            });
+        }
+        Ok(numbers / unit)
+    }
+
+    /// Checks all lengths and returns the number of filters.
+    fn check(
+        &self,
+        batch: usize,
+        filters: &Filters<'_, T>,
+        y: usize,
+    ) -> Result<usize, KernelError> {
+        let got = filters.coordinates.len();
+        if got == 0 || !got.is_multiple_of(self.coordinates) {
+            return Err(KernelError::Multiple {
+                what: "coordinates",
+                unit: self.coordinates,
+                got,
+            });
+        }
+        let count = got / self.coordinates;
+        if let Some(bias) = filters.bias
+            && bias.len() != count * self.output_len()
+        {
+            expect_len("bias", bias.len(), count * self.channels_out)?;
+        }
+        expect_len("y", y, count * batch * self.output_len())?;
+        Ok(count)
+    }
+
+    fn bias<'a>(&self, filters: &Filters<'a, T>, count: usize, filter: usize) -> Bias<'a, T> {
+        match filters.bias {
+            None => Bias::None,
+            Some(all) => {
+                let one = &all[filter * all.len() / count..(filter + 1) * all.len() / count];
+                if one.len() == self.channels_out {
+                    Bias::Channels(one)
+                } else {
+                    Bias::Positions(one)
+                }
+            }
+        }
+    }
+
+    fn batch(&self, batch: usize, channels: usize) -> Batch {
+        Batch {
+            batch,
+            channels,
+            len: self.len,
+            slots: self.positions.len(),
+            lanes: self.isa.lanes::<T>(),
+        }
+    }
+
+    fn single<'a>(&'a self, plan: &'a LanePlan<T>) -> Single<'a, T> {
+        Single {
+            isa: self.isa,
+            plan,
+            bins: &self.positions,
+            coordinates: self.coordinates,
+        }
+    }
+
+    fn mixing<'a>(&'a self, plan: &'a LanePlan<T>, batch: usize) -> Mixing<'a, T> {
+        Mixing {
+            isa: self.isa,
+            plan,
+            table: self
+                .table
+                .as_ref()
+                .expect("only called with several channels"),
+            inputs: self.batch(batch, self.channels_in),
+            outputs: self.batch(batch, self.channels_out),
+        }
+    }
+
+    /// Lanes when the batch fills a quarter of a block at least: a block costs the same however many
+    /// of its rows are there. Padded rows are twice as long, and so must be twice as many.
+    fn way(&self, batch: usize) -> Way<'_, T> {
+        let quarters = 2 * batch / self.isa.lanes::<T>();
+        match (&self.lanes, &self.padded, &self.rows) {
+            (Some(lanes), _, rows) if rows.is_none() || quarters >= 1 => Way::Lanes(lanes),
+            (_, Some(padded), _) if quarters >= 2 => Way::Padded(padded),
+            (_, _, Some(rows)) => Way::Rows(rows),
+            _ => unreachable!("a signal has rows, an image lanes"),
+        }
+    }
+
+    fn source(&self) -> (usize, usize, usize) {
+        (self.grid.0, self.grid.1, self.channels_in)
+    }
+
+    fn way_of(&self, kept: &KeptSpectrum<T>) -> Result<Way<'_, T>, KernelError> {
+        let way = self.way(kept.batch);
+        let fits = kept.source == self.source() && kept.by_row == matches!(way, Way::Rows(_));
+        if !fits {
+            return Err(KernelError::ForeignSpectrum {
+                expected: self.source(),
+                got: kept.source,
+            });
+        }
+        Ok(way)
+    }
+}
+
+enum Way<'a, T: Real> {
+    Lanes(&'a LanePlan<T>),
+    Padded(&'a PaddedPlan<T>),
+    Rows(&'a RowPlan<T>),
+}

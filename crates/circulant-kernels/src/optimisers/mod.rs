@@ -1,0 +1,4 @@
+//! Steps of optimisers.
+
+pub(crate) mod adam;
+pub(crate) mod adan;

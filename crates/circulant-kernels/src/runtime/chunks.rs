@@ -1,0 +1,79 @@
+//! Work on long slices, cut into chunks of a fixed size.
+//!
+//! Where a chunk begins depends on the length alone, never on the number of threads, and results
+//! come back in the order of the chunks: sums over chunks are the same bytes on every run.
+
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+
+use crate::runtime::threads::another_is_awake;
+use crate::vector::Isa;
+
+/// Numbers of a chunk: a few of its slices fit the near cache together.
+pub(crate) const CHUNK: usize = 1 << 13;
+
+/// Below this many numbers a call stays on its thread: waking another one costs more.
+const SEQUENTIAL_BELOW: usize = 1 << 14;
+/// The same when nobody needs to be woken.
+const SEQUENTIAL_BELOW_AWAKE: usize = 1 << 12;
+
+/// Runs `work` on every job, on all threads when the jobs hold many `numbers` together, and
+/// returns what it returned in the order of the jobs.
+pub(crate) fn run_all<J: Send, R: Send>(
+    numbers: usize,
+    jobs: impl Iterator<Item = J>,
+    work: impl Fn(J) -> R + Send + Sync,
+) -> Vec<R> {
+    let alone = if another_is_awake() {
+        SEQUENTIAL_BELOW_AWAKE
+    } else {
+        SEQUENTIAL_BELOW
+    };
+    if numbers < alone {
+        return jobs.map(work).collect();
+    }
+    let jobs: Vec<J> = jobs.collect();
+    jobs.into_par_iter().map(work).collect()
+}
+
+/// The fewest chunks that a thread takes, for rayon's `with_min_len`: all of them when they hold few
+/// `numbers` together. Iterators over chunks with this bound allocate nothing.
+pub(crate) fn fewest_chunks(numbers: usize) -> usize {
+    if numbers < SEQUENTIAL_BELOW {
+        usize::MAX
+    } else {
+        1
+    }
+}
+
+/// Rows of `width` numbers that make up about one chunk.
+pub(crate) fn rows_per_chunk(width: usize) -> usize {
+    (CHUNK / width.max(1)).max(1)
+}
+
+/// The best instruction set, asked for once.
+pub(crate) fn best_isa() -> Isa {
+    static BEST: OnceLock<Isa> = OnceLock::new();
+    *BEST.get_or_init(Isa::best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_the_jobs() {
+        for numbers in [0, SEQUENTIAL_BELOW] {
+            let doubled = run_all(numbers, 0..1000, |job| 2 * job);
+            assert!(doubled.into_iter().eq((0..1000).map(|job| 2 * job)));
+        }
+    }
+
+    #[test]
+    fn a_chunk_has_at_least_one_row() {
+        assert_eq!(rows_per_chunk(1), CHUNK);
+        assert_eq!(rows_per_chunk(CHUNK + 1), 1);
+        assert_eq!(rows_per_chunk(0), CHUNK);
+    }
+}

@@ -1,0 +1,110 @@
+//! The output of one head.
+
+use super::blocks::{Block, LANES, block_len, padded, random_len, random_numbers};
+use super::{Attention, Columns, Head, QueryKeyValue};
+use crate::dense::small_product::{Strided, small_product};
+use crate::real::Real;
+use crate::transformer::dropout::Dropout;
+use crate::vector::elementary::Elementary;
+use crate::vector::lane_sums::{largest, sum};
+use crate::vector::{Kernel, Vector};
+
+/// Numbers of scratch memory of a job.
+pub(super) fn scratch_len<T>(sizes: &Attention) -> usize {
+    let (tokens, dim) = (sizes.tokens, sizes.head_dim);
+    block_len(dim, tokens)
+        + block_len(tokens, tokens)
+        + 2 * block_len(tokens, dim)
+        + padded(tokens)
+        + random_len::<T>(tokens)
+}
+
+/// One head of one batch entry.
+pub struct HeadForward<'a, T> {
+    pub(super) head: Head,
+    pub(super) inputs: QueryKeyValue<&'a [T]>,
+    pub(super) dropout: Option<Dropout>,
+    pub(super) output: Columns<T>,
+    pub(super) log_sums: &'a mut [T],
+    pub(super) scratch: &'a mut [T],
+}
+
+impl<T: Real> Kernel<T> for HeadForward<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Vector<Scalar = T>>(self) {
+        let Head {
+            tokens, dim, width, ..
+        } = self.head;
+        let mut scratch = self.scratch;
+        let mut keys = Block::cut::<V>(&mut scratch, dim, tokens);
+        let mut values = Block::cut::<V>(&mut scratch, tokens, dim);
+        let mut weights = Block::cut::<V>(&mut scratch, tokens, tokens);
+        let mut output = Block::cut::<V>(&mut scratch, tokens, dim);
+        let factors = Block::cut::<V>(&mut scratch, 1, tokens);
+        keys.transpose_head::<V>(self.head, self.inputs.key);
+        values.copy_head(self.head, self.inputs.value, T::one());
+        self.head.prefetch_next(self.inputs.key);
+        let queries = &self.inputs.query[self.head.first..][..(tokens - 1) * width + dim];
+        let queries = Strided {
+            start: queries.as_ptr(),
+            row: width,
+            column: 1,
+        };
+        // SAFETY: the blocks are of these sizes and apart from each other; the queries are those of
+        // the head.
+        unsafe {
+            small_product::<V>(
+                (tokens, dim, weights.row),
+                queries,
+                keys.right(),
+                weights.out(),
+            );
+        }
+        self.head.prefetch_next(self.inputs.value);
+        softmax::<V>(self.head, &mut weights, self.log_sums, factors.values);
+        if let Some(dropout) = self.dropout {
+            weights.drop_numbers(dropout, random_numbers(dropout, self.head, scratch));
+            let scale = T::of(dropout.scale());
+            for factor in factors.values.iter_mut() {
+                *factor = *factor * scale;
+            }
+        }
+        self.head.prefetch_next(self.inputs.query);
+        // SAFETY: as above; this job alone writes these columns of the output.
+        unsafe {
+            small_product::<V>(
+                (tokens, tokens, output.row),
+                weights.left(),
+                values.right(),
+                output.out(),
+            );
+            output.write_head(self.head, self.output, &factors.values[..tokens]);
+        }
+    }
+}
+
+/// Products to exponentials that are not yet divided by their sums; `factors` are the inverses of the
+/// sums: the output has fewer columns than there are weights.
+#[inline(always)]
+fn softmax<V: Vector>(
+    head: Head,
+    weights: &mut Block<'_, V::Scalar>,
+    log_sums: &mut [V::Scalar],
+    factors: &mut [V::Scalar],
+) {
+    let scale = head.scale::<V::Scalar>();
+    for (i, log_sum) in log_sums.iter_mut().enumerate() {
+        let shift = largest::<_, LANES>(weights.row_of(i)) * scale;
+        *log_sum = shift;
+        weights.shift_row::<V>(i, scale, shift);
+    }
+    weights.exponentials::<V>();
+    for (i, factor) in factors[..log_sums.len()].iter_mut().enumerate() {
+        *factor = sum::<_, LANES>(weights.row_of(i));
+    }
+    for (log_sum, factor) in log_sums.iter_mut().zip(factors) {
+        *log_sum = *log_sum + factor.logarithm();
+        *factor = V::Scalar::of(1.0) / *factor;
+    }
+}

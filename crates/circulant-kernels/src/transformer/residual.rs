@@ -1,0 +1,145 @@
+//! A residual connection with what usually stands before it, `y = x + dropout(a + b)`, over `[rows, n]`: `b` is the bias of the
+//! layer that made `a`, added here because the sum passes through the near cache anyway.
+//!
+//! The gradient of `x` is that of `y`; the gradient of `a` is its [`dropout_into`](crate::dropout_into), and the sum of the rows of that
+//! is the gradient of `b`.
+
+use rayon::prelude::*;
+
+use crate::error::{KernelError, expect_len};
+use crate::real::Real;
+use crate::runtime::chunks::{best_isa, fewest_chunks, rows_per_chunk};
+use crate::transformer::dropout::{Dropout, Place};
+use crate::vector::{Kernel, Vector};
+
+/// `y = x + dropout(addend + bias)`; the rows are as long as the bias, which may be empty.
+pub fn residual_into<T: Real>(
+    x: &[T],
+    addend: &[T],
+    bias: &[T],
+    dropout: Option<Dropout>,
+    y: &mut [T],
+) -> Result<(), KernelError> {
+    expect_len("the addend", addend.len(), x.len())?;
+    expect_len("y", y.len(), x.len())?;
+    if !bias.is_empty() {
+        crate::transformer::gelu::expect_rows(x.len(), bias.len())?;
+    }
+    let width = bias.len().max(1);
+    let chunk = rows_per_chunk(width) * width;
+    x.par_chunks(chunk)
+        .zip(addend.par_chunks(chunk))
+        .zip(y.par_chunks_mut(chunk))
+        .enumerate()
+        .with_min_len(fewest_chunks(x.len()))
+        .for_each(|(index, ((x, addend), y))| {
+            let job = ResidualSumChunk {
+                x,
+                addend,
+                bias,
+                dropout,
+                place: Place::of(index * chunk),
+                y,
+            };
+            T::residual_sum_chunk(best_isa(), job);
+        });
+    Ok(())
+}
+
+/// Whole rows, or any chunk when there is no bias (an empty one).
+pub struct ResidualSumChunk<'a, T> {
+    x: &'a [T],
+    addend: &'a [T],
+    bias: &'a [T],
+    dropout: Option<Dropout>,
+    place: Place,
+    y: &'a mut [T],
+}
+
+impl<T: Real> Kernel<T> for ResidualSumChunk<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Vector<Scalar = T>>(self) {
+        let (x, y) = (self.x, self.y);
+        if self.bias.is_empty() {
+            y.copy_from_slice(self.addend);
+        } else {
+            let n = self.bias.len();
+            for (y, addend) in y.chunks_exact_mut(n).zip(self.addend.chunks_exact(n)) {
+                for ((y, &addend), &bias) in y.iter_mut().zip(addend).zip(self.bias) {
+                    *y = addend + bias;
+                }
+            }
+        }
+        let Some(dropout) = self.dropout else {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = x + *y;
+            }
+            return;
+        };
+        let (scale, threshold) = (T::of(dropout.scale()), dropout.threshold());
+        dropout.for_groups(
+            self.place,
+            x.len(),
+            #[inline(always)]
+            |own, numbers| {
+                let pairs = y[own.clone()].iter_mut().zip(&x[own]);
+                for ((y, &x), &number) in pairs.zip(numbers) {
+                    let kept = if number < threshold {
+                        T::zero()
+                    } else {
+                        *y * scale
+                    };
+                    *y = x + kept;
+                }
+            },
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::normal::standard_normal;
+    use crate::random::philox::NoiseKey;
+    use crate::transformer::dropout::dropout_into;
+
+    fn numbers(stream: u64, len: usize) -> Vec<f64> {
+        let mut out = vec![0.0; len];
+        standard_normal(NoiseKey { seed: 4, stream }, &mut out);
+        out
+    }
+
+    #[test]
+    fn equals_its_parts() {
+        let key = NoiseKey { seed: 1, stream: 3 };
+        for (rows, n) in [(0, 3), (1, 1), (3, 7), (200, 513), (70, 128), (2, 10_007)] {
+            let (x, a, b) = (numbers(0, rows * n), numbers(1, rows * n), numbers(2, n));
+            for (bias, rate) in [(&b[..], 0.3), (&b, 0.0), (&[], 0.3), (&[], 0.0)] {
+                let dropout = (rate > 0.0).then(|| Dropout::new(rate, key).unwrap());
+                let sums = a.iter().enumerate();
+                let sums: Vec<f64> = sums
+                    .map(|(i, a)| a + bias.get(i % n).unwrap_or(&0.0))
+                    .collect();
+                let mut expected = sums.clone();
+                if let Some(dropout) = dropout {
+                    dropout_into(&sums, dropout, &mut expected).unwrap();
+                }
+                let mut y = vec![f64::NAN; x.len()];
+                residual_into(&x, &a, bias, dropout, &mut y).unwrap();
+                assert!(
+                    y.iter()
+                        .zip(x.iter().zip(&expected))
+                        .all(|(y, (x, e))| *y == x + e)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_sizes_are_errors() {
+        assert!(residual_into(&[0.0f32; 3], &[0.0; 2], &[], None, &mut [0.0; 3]).is_err());
+        assert!(residual_into(&[0.0f32; 3], &[0.0; 3], &[0.0; 2], None, &mut [0.0; 3]).is_err());
+        assert!(residual_into(&[0.0f32; 3], &[0.0; 3], &[], None, &mut [0.0; 2]).is_err());
+    }
+}
