@@ -1,4 +1,4 @@
-//! `KL(q || N(0, diag(tau^2)))` and its gradients, all in one pass over the rows (SPEC section 4).
+//! `KL(q || N(0, diag(tau^2)))` and its gradients, all in one pass over the rows (`docs/mathematics.md`, section 6).
 //!
 //! With `W = U diag(scale)`, `D = exp(2 log_deviation) + jitter`, `M = I + W^T D^-1 W`:
 //!

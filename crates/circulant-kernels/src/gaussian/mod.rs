@@ -1,5 +1,5 @@
 //! The Gaussian `q(a) = N(mean, U diag(scale^2) U^T + diag(exp(2 log_deviation)) + jitter I)` with a
-//! low-rank and a diagonal part: samples, KL, entropy and density, with gradients (SPEC section 4).
+//! low-rank and a diagonal part: samples, KL, entropy and density, with gradients (`docs/mathematics.md`, section 6).
 //!
 //! | name | shape |
 //! | --- | --- |

@@ -1,5 +1,5 @@
 //! The half plane of a real image of size `H x W`: `H x (W/2 + 1)` stored bins, `H*W` free real
-//! coordinates per channel pair (SPEC section 2).
+//! coordinates per channel pair (`docs/mathematics.md`, section 2).
 //!
 //! Interior columns `0 < v < W/2` hold free complex bins. Column 0, and column `W/2` when `W` is
 //! even, are paired with themselves, `K[u,v] = conj(K[(-u) mod H, v])`: row 0 (and `H/2` when `H`

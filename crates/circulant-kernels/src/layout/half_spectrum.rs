@@ -1,5 +1,5 @@
 //! The half spectrum of a real signal of length `d`: `k_half = d/2 + 1` stored bins, `d` free
-//! real coordinates (SPEC section 2).
+//! real coordinates (`docs/mathematics.md`, section 2).
 //!
 //! Coordinates are stored in the order of the bins: `Re h_0, Re h_1, Im h_1, Re h_2, Im h_2, ...`
 //! and, for even `d` with nothing masked, `Re h_{d/2}` last. Bin 0, and bin `d/2` when `d` is

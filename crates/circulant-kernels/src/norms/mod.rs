@@ -1,5 +1,5 @@
-//! Operator norms in f64: certified enclosures, Gram bounds with gradients, and clipping (SPEC
-//! section 5).
+//! Operator norms in f64: certified enclosures, Gram bounds with gradients, and clipping (`docs/mathematics.md`,
+//! section 7).
 //!
 //! With unitary transforms the bins are the blocks of the operator, so its norm is the largest
 //! singular value of any bin: `max_k |h_k|` in 1D, `max_(u,v) sigma_max(K(u,v))` in 2D. Conjugate

@@ -251,7 +251,7 @@ impl<T: Real> RowPlan<T> {
         self.collect(parts, outputs.len(), want_coordinates)
     }
 
-    /// Adds the chunks in order; a free complex bin counts twice (SPEC section 9).
+    /// Adds the chunks in order; a free complex bin counts twice (section 3 of `docs/mathematics.md`).
     fn collect(
         &self,
         parts: Vec<(Vec<Complex<T>>, Vec<T>)>,

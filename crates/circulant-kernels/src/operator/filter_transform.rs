@@ -1,5 +1,5 @@
 //! Spatial filters and the coordinates of their spectra: `h_f = sum_t w_t exp(-2 pi i f t/n)`
-//! (unnormalised, SPEC section 1), its inverse, and its adjoint for training spatial filters.
+//! (unnormalised, `docs/mathematics.md`, section 1), its inverse, and its adjoint for training spatial filters.
 //!
 //! Filters travel through the lanes like a batch of rows, two as one complex row:
 //! with `Z` the transform of `a + i b`, `A(f) = (Z(f) + conj Z(-f))/2` and

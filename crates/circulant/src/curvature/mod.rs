@@ -1,5 +1,5 @@
 //! The curvature of a loss around the parameters of a module: products with the Hessian and the Gauss-Newton matrix, and their
-//! dominant eigenvalues, over all parameters or over some of them (section 8 of the paper's tables: all, or attention only).
+//! dominant eigenvalues, over all parameters or over some of them (table 10 of the paper: all, or attention only).
 //!
 //! With the loss `f(theta) = (1/N) sum_i l(z_i(theta), y_i)` of logits `z_i`, softmax cross-entropy `l` and `J_i = dz_i/dtheta`,
 //!

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | [`NetworkBound::layer`] | `A x + b` | operator norm of `A` |
 //! | [`NetworkBound::activation`] | an activation of every number | its largest slope |
-//! | [`NetworkBound::sequence`] | `f_n(...f_1(x))` | product (equation 17 of the paper) |
+//! | [`NetworkBound::sequence`] | `f_n(...f_1(x))` | product (equation 16 of the paper) |
 //! | [`NetworkBound::residual`] | `x + f(x)` | `1 + L` |
 //! | [`NetworkBound::sum`] | `f_1(x) + f_2(x) + ...` | sum |
 //! | [`NetworkBound::concatenation`] | `(f_1(x), f_2(x), ...)` | root of the sum of squares |

@@ -2,8 +2,8 @@
 //!
 //! | layer | norm | exact? |
 //! | --- | --- | --- |
-//! | [`SpectralCirculant1d`], [`Circulant1d`] | `max_k abs(h_k)` (equation 14 of the paper) | yes; an upper bound when `d_in != d_out` |
-//! | [`SpectralBccb2d`], [`Bccb2d`] | the largest `sigma_max(K(u, v))` over the half plane (equation 16) | yes |
+//! | [`SpectralCirculant1d`], [`Circulant1d`] | `max_k abs(h_k)` (equation 13 of the paper) | yes; an upper bound when `d_in != d_out` |
+//! | [`SpectralBccb2d`], [`Bccb2d`] | the largest `sigma_max(K(u, v))` over the half plane (equation 14) | yes |
 //! | `Linear` | `sigma_max(W)` | yes |
 //! | `Conv2d` with zeros around the image | that of the circular convolution on a padded grid | an upper bound |
 //!

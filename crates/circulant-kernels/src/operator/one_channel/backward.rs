@@ -101,7 +101,7 @@ impl<T: Real> Single<'_, T> {
     }
 
     /// Adds the chunks in order and folds positions into coordinates: the adjoint of T with the
-    /// multiplicities of SPEC section 9 (a complex bin meets its conjugate partner's sum too).
+    /// multiplicities of section 3 of `docs/mathematics.md` (a complex bin meets its conjugate partner's sum too).
     pub(super) fn collect(
         &self,
         parts: impl IntoIterator<Item = TaskSums<T>>,

@@ -98,7 +98,7 @@ impl Case {
         y
     }
 
-    /// Gradients of x, coordinates and bias by the formulas of SPEC section 9 on naive DFTs.
+    /// Gradients of x, coordinates and bias by the formulas of section 4 of `docs/mathematics.md` on naive DFTs.
     fn backward(
         &self,
         x: &[f64],

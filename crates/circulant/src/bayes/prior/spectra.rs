@@ -22,7 +22,7 @@ use crate::bayes::BayesError;
 pub struct Frequency {
     /// Waves per period along height and width, `min(k, d-k)`; the first is 0 for signals.
     pub waves: [f64; 2],
-    /// The normalised radius `rho` of the SPEC: 1 at the highest frequency of an axis.
+    /// The normalised radius `rho` (`docs/mathematics.md`, section 2): 1 at the highest frequency of an axis.
     pub radius: f64,
     /// 1 for signals, 2 for images.
     pub dimensions: usize,
