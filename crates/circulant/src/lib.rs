@@ -54,7 +54,13 @@ pub fn cpu() -> burn::tensor::Device {
     burn::tensor::Device::flex()
 }
 
-/// The README's examples are tests too.
+/// The examples of the pages are tests too. What lies in `doc` are links into the repository, which packaging follows.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct ReadmeExamples;
+mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Package;
+    #[doc = include_str!("../doc/repository.md")]
+    struct Repository;
+    #[doc = include_str!("../doc/guide.md")]
+    struct Guide;
+}

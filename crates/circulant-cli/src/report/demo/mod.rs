@@ -104,7 +104,7 @@ pub fn document() -> Document {
         provenance: Provenance {
             command: "circulant reproduce mnist --seeds 0,1,2 --out runs/mnist".to_owned(),
             seeds: vec![0, 1, 2],
-            versions: vec![("circulant".to_owned(), "0.1.0".to_owned()), ("burn".to_owned(), "0.22.1".to_owned())],
+            versions: vec![("circulant".to_owned(), "0.2.0".to_owned()), ("burn".to_owned(), "0.22.1".to_owned())],
             commit: "0123456789abcdef0123456789abcdef01234567".to_owned(),
             machine: "x86-64, 2 cores, Linux".to_owned(),
             date: "2026-11-16 05:00 UTC".to_owned(),
