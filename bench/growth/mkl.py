@@ -1,4 +1,4 @@
-"""What MKL's transforms alone take: PyTorch's rfft and irfft of as many numbers as growth.rs takes, one line of JSON per length.
+"""What MKL's transforms alone take: PyTorch's rfft and irfft of as many values as growth.rs takes, one line of JSON per length.
 
     python mkl.py THREADS SECONDS
 """
@@ -9,7 +9,7 @@ import time
 
 import torch
 
-NUMBERS = 1 << 20
+VALUES = 1 << 20
 LENGTHS = [2**k for k in range(4, 17)] + [784]
 
 
@@ -19,7 +19,7 @@ def main():
         sys.exit("error: expected a PyTorch with MKL, found one without")
     torch.set_num_threads(threads)
     for length in LENGTHS:
-        x = torch.rand(max(NUMBERS // length, 16), length)
+        x = torch.rand(max(VALUES // length, 16), length)
         best, start, calls = float("inf"), time.perf_counter(), 0
         while calls < 4 or time.perf_counter() - start < seconds:
             begin = time.perf_counter()

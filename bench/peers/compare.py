@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure our layers, norms, variational inference and vision transformer beside PyTorch and JAX, by turns: tables and bar charts of the ratios.
+"""Measure our layers, norms, variational inference and vision transformer beside PyTorch and JAX, alternating: tables and bar charts of the ratios.
 
     python3 bench/peers/compare.py            everything, on two threads and on one (an hour)
     python3 bench/peers/compare.py --check    does everyone compute the right thing?
@@ -43,7 +43,7 @@ def arguments():
     add("--check", action="store_true", help="compare with slow and obvious f64 versions")
     add("--suite", choices=(*SUITES, "all"), default="all", help="which cases (default all)")
     add("--case", default="", metavar="PART", help="only cases with PART in their name")
-    add("--rounds", type=int, default=3, help="turns per side and case (default 3)")
+    add("--rounds", type=int, default=3, help="runs per side and case (default 3)")
     add("--seconds", type=float, default=1.0, help="per measurement (default 1.0)")
     add("--threads", type=int, choices=(1, 2), help="per side (default: two, then one)")
     add("--out", metavar="DIR", default=HERE / "results", type=Path, help="where results go (default bench/peers/results)")
@@ -111,7 +111,7 @@ def check_peers(options, python):
 
 
 def proof_of(case):
-    """The case whose numbers ours exports to prove this one; None for a norm, whose number is compared whenever it is timed."""
+    """The case whose values ours exports to prove this one; None for a norm, whose value is compared whenever it is timed."""
     parsed = parse(case)
     if parsed.suite == "norms":
         return None
@@ -122,7 +122,7 @@ def proof_of(case):
 
 
 def prove(case, ours, peers, python):
-    """Whether the numbers that ours computes are those of the peers, or of the f64 reference."""
+    """Whether the values that ours computes are those of the peers, or of the f64 reference."""
     parsed = parse(case)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "numbers"
@@ -142,7 +142,7 @@ def prove(case, ours, peers, python):
 
 
 def check_ours(options, python):
-    """Let ours export the numbers of every case that it can, and compare."""
+    """Let ours export the values of every case that it can, and compare."""
     good, ours = True, Ours(make_ours(options), options.threads or 2)
     with ExitStack() as stack:
         peers = start_peers(stack, python, options.threads or 2)
@@ -160,15 +160,15 @@ def check(options, python):
 
 
 def measure(case, sides, rounds, seconds):
-    """Every side in turn, round after round; best of bests, median of medians."""
-    turns = {side.name: [] for side in sides}
+    """Every side, alternating, round after round; best of bests, median of medians."""
+    runs = {side.name: [] for side in sides}
     for turn in range(rounds):
         for side in sides:
             log(f"{case}: round {turn + 1} of {rounds}, {side.name}")
-            turns[side.name].append(side.measure(case, seconds))
+            runs[side.name].append(side.measure(case, seconds))
             time.sleep(PAUSE_SECONDS)
     result = {"case": case, "unit": parse(case).unit}
-    for name, times in turns.items():
+    for name, times in runs.items():
         result[name] = {
             "best": min(t["best"] for t in times),
             "median": statistics.median(t["median"] for t in times),
@@ -178,7 +178,7 @@ def measure(case, sides, rounds, seconds):
         for key in ("variant", "tried", "data_mib", "data_seconds"):
             if key in best:
                 result[name][key] = best[key]
-    values = [times[0]["value"] for times in turns.values() if times[0].get("value") is not None]
+    values = [times[0]["value"] for times in runs.values() if times[0].get("value") is not None]
     if values and max(values) - min(values) > SAME_VALUE * max(values):
         raise Failed(f"{case}: the sides disagree: {values}")
     for key in ("best", "median"):
@@ -236,7 +236,7 @@ def compare(options, python):
     options.out.mkdir(parents=True, exist_ok=True)
     for threads in [options.threads] if options.threads else [2, 1]:
         compare_on(threads, chosen, executable_of_case, options, python)
-    print(f"ratio: best of the better peer over our best, same run; all numbers, tables and charts are in {options.out}")
+    print(f"ratio: best of the better peer over our best, same run; all measurements, tables and charts are in {options.out}")
 
 
 def compare_on(threads, chosen, executable_of_case, options, python):
@@ -258,12 +258,12 @@ def compare_on(threads, chosen, executable_of_case, options, python):
         for case in chosen:
             proof = proof_of(case)
             if proof not in proven and not prove(proof, sides[0], peers, python):
-                raise Failed(f"{case}: ours computes other numbers, see above")
+                raise Failed(f"{case}: ours computes other values, see above")
             proven.add(proof)
             result = measure(case, sides, options.rounds, options.seconds)
             report["cases"].append(result)
             print(row(result), flush=True)
-            write(report, options.out)  # after every case, so that an interrupted run keeps its numbers
+            write(report, options.out)  # after every case, so that an interrupted run keeps its measurements
 
 
 def write(report, directory):

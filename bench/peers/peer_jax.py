@@ -79,7 +79,7 @@ class Operator:
     def parts(self, a):
         """Real and imaginary part of the filter, bins first."""
         if len(self.grid) == 1:
-            # Slices: a gather of single numbers is slow in XLA.
+            # Slices: a gather of single values is slow in XLA.
             zero = jnp.zeros(1, a.dtype)
             pairs = jnp.concatenate([a[:1], zero, a[1:], zero])
             pairs = pairs[: 2 * self.half[0]].reshape(-1, 2)

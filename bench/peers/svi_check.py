@@ -20,7 +20,7 @@ TOLERANCES = {"loss": 1e-5, "kl": 1e-5, "gradient": 1e-4}
 
 
 def expected_sizes(model, batch):
-    """Tensor name -> how many numbers it must have."""
+    """Tensor name -> how many values it must have."""
     parameters = svi_problem.parameter_shapes(model)
     shapes = {
         "inputs": (batch, svi_problem.PIXELS),
@@ -40,7 +40,7 @@ def errors(case, tensors):
     found = {name: tensor.size for name, tensor in tensors.items()}
     for name, size in sizes.items():
         if found.get(name) != size:
-            raise ValueError(f"{name}: expected {size} numbers, found {found.get(name, 'none')}")
+            raise ValueError(f"{name}: expected {size} values, found {found.get(name, 'none')}")
 
     def part(prefix):
         return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

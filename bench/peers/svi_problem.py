@@ -103,7 +103,7 @@ def parameter_shapes(model):
 
 
 def noise_shapes(model):
-    """Name -> shape of the standard normal numbers of one sample."""
+    """Name -> shape of the standard normal values of one sample."""
     shapes = dict(SITES[model])
     if model in SPECTRAL_GRIDS:
         shapes["hidden.low_rank"] = (RANK,)

@@ -71,7 +71,7 @@ def posteriors(model, parameters):
 
 
 def sample(model, parameters, noise):
-    """Site -> value at the given standard normal numbers."""
+    """Site -> value at the given standard normal values."""
     values = {}
     for site, shape in SITES[model].items():
         deviation = parameters[f"{site}.log_deviation"].reshape(shape).exp()
