@@ -44,8 +44,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    circulant::kernels::join_pool(cli.threads.unwrap_or(0).into())
-        .expect("nothing has used the pool yet");
+    circulant::join_pool(cli.threads.unwrap_or(0).into()).expect("nothing has used the pool yet");
     let result = match cli.command {
         Command::Certify(command) => command.run(),
         Command::Curvature(command) => command.run(),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::error::DataError;
 
-/// What `circulant::bayes::LabelledData::new` takes.
+/// What `circulant::data::LabelledData::new` takes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Examples<const D: usize> {
     /// The inputs, row-major.

@@ -8,9 +8,10 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use burn::tensor::{Device, Tensor, TensorData};
-use circulant::functions::circulant_1d;
-use circulant::kernels::{Activation, CirculantPlan, Filters, Gradients, HalfSpectrum};
-use circulant::ops::Operator;
+use circulant::functional::circulant_1d;
+use circulant::operator::Operator;
+use circulant::operator::{Activation, HalfSpectrum};
+use circulant_kernels::{CirculantPlan, Filters, Gradients};
 
 const BATCH: usize = 512;
 const LENGTH: usize = 784;

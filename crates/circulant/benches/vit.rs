@@ -18,13 +18,15 @@ use std::time::{Duration, Instant};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
-use circulant::functions::{
+use circulant::functional::Dropout;
+use circulant::functional::{
     attention, circulant_1d, circulant_1d_filters, cross_entropy, dropout, gelu, layer_norm, linear,
 };
-use circulant::kernels::{Activation, Dropout, HalfSpectrum, NoiseKey};
 use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
-use circulant::ops::Operator;
-use circulant::optim::FusedAdan;
+use circulant::noise::NoiseKey;
+use circulant::operator::Operator;
+use circulant::operator::{Activation, HalfSpectrum};
+use circulant::train::FusedAdan;
 use options::Options;
 use safetensors::tensor::{Dtype, TensorView};
 

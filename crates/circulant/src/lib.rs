@@ -28,28 +28,31 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod backend;
 pub mod bayes;
-pub mod checkpoint;
 pub mod curvature;
+pub mod data;
 mod error;
-pub mod functions;
+pub mod functional;
 pub mod geometry;
 pub mod metrics;
 pub mod models;
 pub mod nn;
-pub mod ops;
-pub mod optim;
+pub mod noise;
+pub mod operator;
 mod parameters;
 pub mod pretrained;
 pub mod record;
 pub mod surgery;
-pub mod training;
+pub mod task;
+pub mod train;
 
+#[doc(hidden)]
 pub use circulant_kernels as kernels;
+pub use circulant_kernels::join_pool;
 pub use error::LayerError;
 
 /// The CPU device that the native kernels run on.
-#[cfg(feature = "flex")]
 pub fn cpu() -> burn::tensor::Device {
     burn::tensor::Device::flex()
 }

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use circulant::bayes::{Bayesian, StepReport};
-use circulant::checkpoint::{UNFINISHED, write_atomically};
 use circulant::models::{ImageClassifier, ParameterCount};
+use circulant::train::{UNFINISHED, write_atomically};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -9,9 +9,10 @@ mod numbers;
 
 use anyhow::Context;
 use burn::module::Module;
-use circulant::bayes::{AnyPosterior, Bayesian, Noise, Posterior, Purpose, Slope, SpectralPrior};
-use circulant::kernels::standard_normal;
+use circulant::bayes::{AnyPosterior, Bayesian, Posterior, Slope, SpectralPrior};
 use circulant::models::{HiddenLayer, ImageClassifier};
+use circulant::noise::standard_normal;
+use circulant::noise::{Noise, Purpose};
 
 use self::numbers::{Shape, to_host};
 use super::config::PosteriorConfig;

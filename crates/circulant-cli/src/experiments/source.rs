@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context, ensure};
 use burn::tensor::{Tensor, TensorData};
-use circulant::bayes::{BatchOrder, LabelledData};
+use circulant::data::{BatchOrder, LabelledData};
 
 use super::config::DataConfig;
 use super::progress::Progress;

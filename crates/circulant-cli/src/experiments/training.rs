@@ -4,12 +4,11 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use anyhow::Context;
-use circulant::bayes::{
-    BayesError, Bayesian, CheckpointPlan, KlWeight, LabelledData, Stop, Svi, SviConfig,
-};
-use circulant::checkpoint::CheckpointError;
+use circulant::bayes::{BayesError, Bayesian, CheckpointPlan, KlWeight, Stop, Svi, SviConfig};
+use circulant::data::LabelledData;
 use circulant::geometry::NormControl;
 use circulant::models::ImageClassifier;
+use circulant::train::CheckpointError;
 
 use super::config::{Inference, RunConfig};
 use super::folder::{RunFolder, StepLine};

@@ -12,7 +12,7 @@ pub fn write_atomically(path: &Path, text: &str) -> Result<(), ReportError> {
             path: path.to_owned(),
         });
     }
-    let written = circulant::checkpoint::write_atomically(path, text.as_bytes());
+    let written = circulant::train::write_atomically(path, text.as_bytes());
     written.map_err(|source| ReportError::Write {
         path: path.to_owned(),
         source,

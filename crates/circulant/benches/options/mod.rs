@@ -47,7 +47,7 @@ impl Options {
                 )),
             }
         }
-        circulant::kernels::join_pool(options.threads).expect("nothing has used the pool yet");
+        circulant::join_pool(options.threads).expect("nothing has used the pool yet");
         options
     }
 }

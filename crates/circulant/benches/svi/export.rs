@@ -11,9 +11,11 @@ use std::collections::HashMap;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::SgdConfig;
 use burn::tensor::Tensor;
-use circulant::bayes::{Bayesian, Classifier, Noise, PredictiveConfig, Purpose, Svi, SviConfig};
-use circulant::kernels::standard_normal;
+use circulant::bayes::{Bayesian, PredictiveConfig, Svi, SviConfig};
 use circulant::models::{HiddenKind, ImageClassifier};
+use circulant::noise::standard_normal;
+use circulant::noise::{Noise, Purpose};
+use circulant::task::Classifier;
 use safetensors::tensor::{Dtype, TensorView};
 
 use super::{EXAMPLES, data, network, parse, parse_predictive};

@@ -17,8 +17,9 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use burn::tensor::Device;
-use circulant::bayes::{Bayesian, BayesianConfig, LabelledData, PredictiveConfig, Svi, SviConfig};
-use circulant::kernels::ByteScale;
+use circulant::bayes::{Bayesian, BayesianConfig, PredictiveConfig, Svi, SviConfig};
+use circulant::data::ByteScale;
+use circulant::data::LabelledData;
 use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
 use options::{Options, number};
 

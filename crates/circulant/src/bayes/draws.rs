@@ -16,9 +16,9 @@ use circulant_kernels::NoiseKey;
 use rayon::prelude::*;
 
 use super::network::{Bayesian, Factor, Network, SiteDescription};
-use super::noise::Noise;
 use super::posterior::Posterior;
-use crate::ops::fused::{PlainGaussian, PlainGradients, PlainNoise};
+use crate::backend::fused::{PlainGaussian, PlainGradients, PlainNoise};
+use crate::noise::Noise;
 
 /// The networks that one step draws.
 pub(super) struct Draws<M> {
@@ -272,11 +272,11 @@ impl ModuleVisitor for OfParameters<'_> {
     }
 }
 
-#[cfg(all(test, feature = "flex"))]
+#[cfg(test)]
 mod tests {
     use super::super::{BayesianConfig, Elbo, Site};
     use super::*;
-    use crate::functions::cross_entropy;
+    use crate::functional::cross_entropy;
     use crate::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
 
     /// f32, relative to the largest entry of a gradient: sums of some dozens of terms.

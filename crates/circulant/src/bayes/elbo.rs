@@ -3,8 +3,8 @@
 use burn::config::Config;
 use burn::tensor::Tensor;
 
-use super::noise::{Noise, Purpose};
 use super::{BayesError, Bayesian, Network};
+use crate::noise::{Noise, Purpose};
 
 /// The weight of the KL term.
 #[derive(Config, Debug, Copy, PartialEq)]

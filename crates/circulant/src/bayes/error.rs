@@ -2,8 +2,8 @@
 
 use circulant_kernels::KernelError;
 
-use crate::checkpoint::CheckpointError;
 use crate::record::RecordError;
+use crate::train::CheckpointError;
 
 /// An error of the Bayesian part. Every message says what was expected, what was found and, where it
 /// is not plain, what to do.

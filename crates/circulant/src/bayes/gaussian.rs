@@ -11,7 +11,7 @@ use burn::backend::Dispatch;
 use burn::tensor::{Device, Tensor, TensorData};
 use circulant_kernels::{NoiseKey, standard_normal};
 
-use crate::ops::fused::{FusedOps, is_native};
+use crate::backend::fused::{FusedOps, is_native};
 
 /// A reparameterised sample `[d]`; the stream `key` gives first `xi`, then `zeta`.
 pub(crate) fn low_rank_sample(
@@ -192,7 +192,7 @@ mod composed {
     }
 }
 
-#[cfg(all(test, feature = "flex"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

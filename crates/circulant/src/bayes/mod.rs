@@ -16,9 +16,6 @@
 //! One seed decides initial numbers, data order, noise and predictions, and the same seed gives the same bytes on the
 //! same machine.
 
-mod checkpoint;
-mod classifier;
-mod data;
 mod divergence;
 mod draws;
 mod elbo;
@@ -26,23 +23,19 @@ mod error;
 mod gaussian;
 mod means;
 mod network;
-mod noise;
 mod posterior;
 mod predictive;
 mod prior;
 mod projection;
+mod resume;
 mod site;
 mod site_adam;
 mod svi;
 mod traversal;
 
-pub use self::classifier::{Classifier, Ensemble};
-pub use self::data::{BatchOrder, LabelledData};
-pub(crate) use self::divergence::find_not_finite;
 pub use self::elbo::{Elbo, ElboEstimate, KlWeight};
 pub use self::error::BayesError;
 pub use self::network::{Bayesian, BayesianConfig, Factor, Network};
-pub use self::noise::{Noise, Purpose};
 pub use self::posterior::{
     AnyPosterior, INITIAL_DEVIATION, JITTER, LowRankGaussian, MeanFieldGaussian, PointEstimate,
     Posterior, RANK,
@@ -51,6 +44,5 @@ pub use self::predictive::{Predictions, PredictiveConfig};
 pub use self::prior::{
     Frequency, Matern, Slope, SpectralPrior, SquaredExponential, StationarySpectrum, Table,
 };
-pub use self::projection::Projection;
 pub use self::site::{InitialDeviation, PosteriorKind, Prior, Site};
 pub use self::svi::{CheckpointPlan, StepReport, Stop, Svi, SviConfig};

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use burn::module::{Module, ModuleDisplay, ModuleMapper, Param};
 use burn::tensor::{Device, Shape, Tensor, TensorData};
 
-use super::noise::{Noise, Purpose};
 use super::posterior::{
     AnyPosterior, INITIAL_DEVIATION, LowRankGaussian, MeanFieldGaussian, PointEstimate, Posterior,
 };
 use super::{BayesError, InitialDeviation, PosteriorKind, Prior, Site, SpectralPrior};
+use crate::backend::fused::PlainGaussian;
 use crate::nn::to_host;
-use crate::ops::fused::PlainGaussian;
+use crate::noise::{Noise, Purpose};
 use crate::parameters::{FoundParameter, trained_parameters, with_stable_ids};
 
 /// What can be made Bayesian: every type with `#[derive(Module, Debug)]`.
@@ -27,7 +27,8 @@ impl<M: Module + ModuleDisplay> Network for M {}
 /// Which parameters of a network get which posterior and prior.
 ///
 /// ```
-/// use circulant::bayes::{BayesianConfig, Noise, Purpose, Site};
+/// use circulant::bayes::{BayesianConfig, Site};
+/// use circulant::noise::{Noise, Purpose};
 /// use circulant::models::{HiddenKind, ImageClassifierConfig};
 ///
 /// let model = ImageClassifierConfig::new(HiddenKind::Dense).init(&circulant::cpu());

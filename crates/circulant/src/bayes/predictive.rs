@@ -12,8 +12,9 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use circulant_kernels::ensemble_statistics;
 
-use super::noise::{Noise, Purpose};
-use super::{BayesError, Bayesian, Classifier, Network};
+use super::{BayesError, Bayesian, Network};
+use crate::noise::{Noise, Purpose};
+use crate::task::Classifier;
 
 /// Predictions from a posterior.
 ///

@@ -6,7 +6,7 @@ use super::network::Network;
 use super::{BayesError, Svi};
 
 /// What is done to the network after every step.
-pub type Projection<M> = Box<dyn Fn(M) -> Result<M, Box<dyn Error + Send + Sync>> + Send>;
+pub(super) type Constraint<M> = Box<dyn Fn(M) -> Result<M, Box<dyn Error + Send + Sync>> + Send>;
 
 impl<M: Network> Svi<M> {
     /// Keeps the network in a set of allowed ones: `projection` is applied to the network at the posterior means now and after every

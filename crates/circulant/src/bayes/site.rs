@@ -3,7 +3,7 @@
 use super::posterior::{INITIAL_DEVIATION, JITTER, RANK};
 use super::prior::{SpectralPrior, StationarySpectrum};
 use super::{BayesError, Slope};
-use crate::ops::Layout;
+use crate::operator::Layout;
 
 /// The prior of one parameter: independent Gaussians of mean zero.
 #[derive(Debug, Clone)]

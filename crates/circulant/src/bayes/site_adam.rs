@@ -8,8 +8,8 @@ use circulant_kernels::AdamSettings;
 
 use super::Bayesian;
 use super::draws::{PlainDraws, PlainSites, StepKeys};
-use crate::ops::fused::{PlainGaussian, PlainGradients, PlainMoments};
-use crate::optim::FusedAdam;
+use crate::backend::fused::{PlainGaussian, PlainGradients, PlainMoments};
+use crate::train::FusedAdam;
 
 /// The moments of every parameter; `None` for those on the tape, which Burn's optimiser moves.
 #[derive(Debug, Clone)]
@@ -94,15 +94,17 @@ impl SiteAdam {
     }
 }
 
-#[cfg(all(test, feature = "flex"))]
+#[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
     use std::ops::ControlFlow;
 
-    use super::super::{BayesianConfig, Classifier, LabelledData, Site, Svi, SviConfig};
+    use super::super::{BayesianConfig, Site, Svi, SviConfig};
     use super::*;
+    use crate::data::LabelledData;
     use crate::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
     use crate::record;
+    use crate::task::Classifier;
 
     const IMAGES: usize = 6;
 

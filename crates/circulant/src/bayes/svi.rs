@@ -9,16 +9,17 @@ use burn::optim::ModuleOptimizer;
 use burn::tensor::Tensor;
 use circulant_kernels::join_awake;
 
-use super::data::{BatchOrder, LabelledData};
 use super::divergence::diverged;
 use super::draws::{Draws, PlainSites, StepKeys};
 use super::elbo::{Elbo, KlWeight};
 use super::network::Network;
-use super::projection::Projection;
+use super::projection::Constraint;
 use super::site_adam::SiteAdam;
-use super::{BayesError, Bayesian, Classifier};
-use crate::functions::Examples;
-use crate::optim::FusedAdam;
+use super::{BayesError, Bayesian};
+use crate::data::Examples;
+use crate::data::{BatchOrder, LabelledData};
+use crate::task::Classifier;
+use crate::train::FusedAdam;
 
 /// The settings of a training run.
 #[derive(Config, Debug)]
@@ -126,7 +127,8 @@ impl Watch {
 ///
 /// ```
 /// use std::ops::ControlFlow;
-/// use circulant::bayes::{LabelledData, Svi, SviConfig};
+/// use circulant::data::LabelledData;
+/// use circulant::bayes::{Svi, SviConfig};
 /// use circulant::models::{HiddenKind, ImageClassifierConfig};
 ///
 /// let device = circulant::cpu().autodiff();
@@ -149,7 +151,7 @@ pub struct Svi<M> {
     pub(super) site_adam: Option<SiteAdam>,
     pub(super) config: SviConfig,
     elbo: Elbo,
-    pub(super) projection: Option<Projection<M>>,
+    pub(super) projection: Option<Constraint<M>>,
     pub(super) step: u64,
     pub(super) watch: Watch,
 }

@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use burn::tensor::{DType, Tensor};
-//! use circulant::curvature::{Curvature, EigenvalueConfig, Objective, Operator, Subspace};
+//! use circulant::curvature::{Curvature, EigenvalueConfig, Objective, CurvatureMatrix, Subspace};
 //! use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
 //!
 //! let device = circulant::cpu().autodiff();
@@ -27,7 +27,7 @@
 //! // Two examples at once: the memory of a large batch is bounded.
 //! let objective = objective.with_chunk(2);
 //! let curvature = Curvature::new(model, objective, &Subspace::attention())?;
-//! let sharpest = curvature.dominant_eigenvalue(Operator::Hessian, &EigenvalueConfig::default())?;
+//! let sharpest = curvature.dominant_eigenvalue(CurvatureMatrix::Hessian, &EigenvalueConfig::default())?;
 //! println!("{} +- {}", sharpest.value, sharpest.residual);
 //! # Ok::<(), circulant::curvature::CurvatureError>(())
 //! ```
@@ -43,6 +43,6 @@ mod subspace;
 pub use eigen::{Eigenvalue, EigenvalueConfig, Method};
 pub use error::CurvatureError;
 pub use objective::Objective;
-pub use products::{Curvature, Operator};
+pub use products::{Curvature, CurvatureMatrix};
 pub use step::Stencil;
 pub use subspace::Subspace;

@@ -13,7 +13,7 @@ const REPEATABLE: f64 = 1e-12;
 
 /// Which matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
+pub enum CurvatureMatrix {
     /// The Hessian of the objective.
     Hessian,
     /// `J^t H J`, with the Jacobian `J` of the logits and the Hessian `H` of the cross-entropy by the logits: positive
@@ -28,7 +28,7 @@ pub enum Operator {
 /// ```
 /// use burn::nn::LinearConfig;
 /// use burn::tensor::{DType, Tensor};
-/// use circulant::curvature::{Curvature, EigenvalueConfig, Objective, Operator, Subspace};
+/// use circulant::curvature::{Curvature, EigenvalueConfig, Objective, CurvatureMatrix, Subspace};
 ///
 /// let device = circulant::cpu().autodiff();
 /// let model = LinearConfig::new(2, 3).init(&device);
@@ -38,7 +38,7 @@ pub enum Operator {
 /// });
 /// let curvature = Curvature::new(model, objective, &Subspace::named(["weight"]))?;
 /// assert_eq!(curvature.dimension(), 6);
-/// let largest = curvature.dominant_eigenvalue(Operator::GaussNewton, &EigenvalueConfig::default())?;
+/// let largest = curvature.dominant_eigenvalue(CurvatureMatrix::GaussNewton, &EigenvalueConfig::default())?;
 /// assert!(largest.converged && largest.value > 0.0);
 /// # Ok::<(), circulant::curvature::CurvatureError>(())
 /// ```
@@ -160,17 +160,21 @@ impl<'a, M: Module> Curvature<'a, M> {
     }
 
     /// The product with either matrix.
-    pub fn product(&self, operator: Operator, v: &[f64]) -> Result<Vec<f64>, CurvatureError> {
+    pub fn product(
+        &self,
+        operator: CurvatureMatrix,
+        v: &[f64],
+    ) -> Result<Vec<f64>, CurvatureError> {
         match operator {
-            Operator::Hessian => self.hessian_vector(v),
-            Operator::GaussNewton => self.gauss_newton_vector(v),
+            CurvatureMatrix::Hessian => self.hessian_vector(v),
+            CurvatureMatrix::GaussNewton => self.gauss_newton_vector(v),
         }
     }
 
     /// The eigenvalue of largest magnitude of the Hessian, with its sign, or the largest of the Gauss-Newton matrix.
     pub fn dominant_eigenvalue(
         &self,
-        operator: Operator,
+        operator: CurvatureMatrix,
         config: &EigenvalueConfig,
     ) -> Result<Eigenvalue, CurvatureError> {
         self.dominant_eigenvalue_with_progress(operator, config, |_| {})
@@ -179,14 +183,14 @@ impl<'a, M: Module> Curvature<'a, M> {
     /// The same; `progress` hears the number of products after each of them.
     pub fn dominant_eigenvalue_with_progress(
         &self,
-        operator: Operator,
+        operator: CurvatureMatrix,
         config: &EigenvalueConfig,
         mut progress: impl FnMut(usize),
     ) -> Result<Eigenvalue, CurvatureError> {
         let mut products = 0;
         let extreme = match operator {
-            Operator::Hessian => Extreme::Magnitude,
-            Operator::GaussNewton => Extreme::Largest,
+            CurvatureMatrix::Hessian => Extreme::Magnitude,
+            CurvatureMatrix::GaussNewton => Extreme::Largest,
         };
         eigen::dominant(self.dimension(), extreme, config, |v| {
             let product = self.product(operator, v)?;

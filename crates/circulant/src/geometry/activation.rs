@@ -24,7 +24,7 @@ use super::rounding::UNIT;
 
 /// An activation with a known Lipschitz constant, applied to every number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
+pub enum LipschitzActivation {
     /// The hyperbolic tangent.
     Tanh,
     /// `max(x, 0)`.
@@ -46,7 +46,7 @@ const SMOOTH_ERROR: f64 = 16.0 * UNIT;
 /// Where numbers underflow, tanh divides subnormal ones by `4.9e-3`.
 pub(super) const UNDERFLOW: f64 = 1e-40;
 
-impl Activation {
+impl LipschitzActivation {
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
@@ -93,39 +93,39 @@ impl Activation {
     }
 }
 
-#[cfg(all(test, feature = "flex"))]
+#[cfg(test)]
 mod tests {
     use burn::tensor::{Tensor, TensorData, activation};
 
     use super::*;
 
-    fn exact(kind: Activation, x: f64) -> f64 {
+    fn exact(kind: LipschitzActivation, x: f64) -> f64 {
         // The complementary forms keep their relative accuracy far out.
         let sigmoid = 1.0 / (1.0 + (-x).exp());
         match kind {
-            Activation::Tanh => x.tanh(),
-            Activation::Relu => x.max(0.0),
-            Activation::Sigmoid => sigmoid,
-            Activation::Silu => x * sigmoid,
-            Activation::Gelu => unreachable!("std has no error function"),
+            LipschitzActivation::Tanh => x.tanh(),
+            LipschitzActivation::Relu => x.max(0.0),
+            LipschitzActivation::Sigmoid => sigmoid,
+            LipschitzActivation::Silu => x * sigmoid,
+            LipschitzActivation::Gelu => unreachable!("std has no error function"),
         }
     }
 
     #[test]
     fn constants_are_the_largest_slopes() {
         // t tanh t is increasing; it passes 1 below the constant's t.
-        let t = 2.0 * Activation::Silu.lipschitz().get() - 1.0;
+        let t = 2.0 * LipschitzActivation::Silu.lipschitz().get() - 1.0;
         assert!(t * t.tanh() > 1.0 && (t - 1e-14) * (t - 1e-14).tanh() < 1.0);
         // (1 + erf(1))/2 + e^-1/sqrt(pi), with erf(1) to 20 digits.
         let gelu =
             0.5 + 0.842_700_792_949_714_9 / 2.0 + (-1.0_f64).exp() / std::f64::consts::PI.sqrt();
-        let constant = Activation::Gelu.lipschitz().get();
+        let constant = LipschitzActivation::Gelu.lipschitz().get();
         assert!(constant > gelu && constant < gelu + 2e-15, "{gelu}");
         for kind in [
-            Activation::Tanh,
-            Activation::Relu,
-            Activation::Sigmoid,
-            Activation::Silu,
+            LipschitzActivation::Tanh,
+            LipschitzActivation::Relu,
+            LipschitzActivation::Sigmoid,
+            LipschitzActivation::Silu,
         ] {
             let slopes = (-4000..4000).map(|i| {
                 let (a, b) = (f64::from(i) * 5e-3, f64::from(i + 1) * 5e-3);
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Largest error of Burn's f32 functions in units of what [`Activation::error`] allows.
+    /// Largest error of Burn's f32 functions in units of what [`LipschitzActivation::error`] allows.
     #[test]
     fn f32_errors_are_within_the_allowance() {
         let device = crate::cpu();
@@ -153,17 +153,17 @@ mod tests {
             crate::nn::to_host(activation::gelu(double))
         };
         for (kind, y) in [
-            (Activation::Tanh, crate::functions::tanh(tensor())),
-            (Activation::Tanh, tensor().tanh()),
-            (Activation::Relu, activation::relu(tensor())),
-            (Activation::Sigmoid, activation::sigmoid(tensor())),
-            (Activation::Silu, activation::silu(tensor())),
-            (Activation::Gelu, activation::gelu(tensor())),
+            (LipschitzActivation::Tanh, crate::functional::tanh(tensor())),
+            (LipschitzActivation::Tanh, tensor().tanh()),
+            (LipschitzActivation::Relu, activation::relu(tensor())),
+            (LipschitzActivation::Sigmoid, activation::sigmoid(tensor())),
+            (LipschitzActivation::Silu, activation::silu(tensor())),
+            (LipschitzActivation::Gelu, activation::gelu(tensor())),
         ] {
             for (index, y) in crate::nn::to_host(y).into_iter().enumerate() {
                 let x = f64::from(x[index]);
                 let truth = match kind {
-                    Activation::Gelu => f64_gelu[index],
+                    LipschitzActivation::Gelu => f64_gelu[index],
                     _ => exact(kind, x),
                 };
                 let (error, allowed) = ((y - truth).abs(), kind.error(x.abs(), Some(1)));

@@ -30,9 +30,9 @@ use burn::tensor::Tensor;
 
 use super::radii::{Logits, Margins, Radii};
 use super::{GeometryError, Lipschitz, LowerBound, NetworkBound, UpperBound};
-use crate::bayes::Classifier;
+use crate::backend::fused::is_native;
 use crate::nn::to_host;
-use crate::ops::fused::is_native;
+use crate::task::Classifier;
 
 /// The class that a certificate is about.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,7 @@ pub struct CertificateConfig {
     /// The largest norm of inputs in a batch, the perturbed ones included. Unless given, it is large enough for
     /// the inputs at hand and all radii around them (up to ten times the largest input).
     pub input_norm: Option<f64>,
-    /// Inputs at a time.
+    /// MeasuredInputs at a time.
     #[config(default = 256)]
     pub batch: usize,
 }
@@ -123,14 +123,14 @@ impl CertificateConfig {
         inputs: Tensor<D>,
         target: Target<'_>,
     ) -> Result<Certificates, GeometryError> {
-        let inputs = Inputs::new(inputs)?;
+        let inputs = MeasuredInputs::new(inputs)?;
         self.certify_checked(model, &inputs, target)
     }
 
     pub(super) fn certify_checked<const D: usize, M: Classifier<D> + Lipschitz>(
         &self,
         model: &M,
-        inputs: &Inputs<D>,
+        inputs: &MeasuredInputs<D>,
         target: Target<'_>,
     ) -> Result<Certificates, GeometryError> {
         let network = model.network_bound()?;
@@ -173,7 +173,7 @@ impl CertificateConfig {
 
 fn checked_norm<const D: usize>(
     norm: f64,
-    inputs: &Inputs<D>,
+    inputs: &MeasuredInputs<D>,
 ) -> Result<UpperBound, GeometryError> {
     if !(norm > 0.0 && norm.is_finite()) {
         return Err(GeometryError::Setting {
@@ -194,14 +194,14 @@ fn checked_norm<const D: usize>(
 }
 
 /// Inputs and their norms.
-pub(super) struct Inputs<const D: usize> {
+pub(super) struct MeasuredInputs<const D: usize> {
     pub(super) tensor: Tensor<D>,
     /// Numbers of one input.
     size: usize,
     pub(super) norms: Vec<UpperBound>,
 }
 
-impl<const D: usize> Inputs<D> {
+impl<const D: usize> MeasuredInputs<D> {
     pub(super) fn new(tensor: Tensor<D>) -> Result<Self, GeometryError> {
         let tensor = tensor.inner();
         if !is_native(&tensor.device()) {

@@ -25,7 +25,7 @@ use circulant_kernels::{clip_norm_1d, clip_norm_2d};
 use super::{GeometryError, OperatorNorm, SameConvolution};
 use crate::models::{FeatureHead, FeatureLayer, HiddenLayer, ImageClassifier};
 use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host, with_values};
-use crate::ops::{Layout, Operator};
+use crate::operator::{Layout, Operator};
 
 /// What can be brought below a norm.
 pub trait NormControl {

@@ -9,9 +9,11 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-use super::certificate::Inputs;
+use super::certificate::MeasuredInputs;
 use super::{CertificateConfig, GeometryError, Lipschitz, Target};
-use crate::bayes::{Bayesian, Classifier, Noise, Purpose};
+use crate::bayes::Bayesian;
+use crate::noise::{Noise, Purpose};
+use crate::task::Classifier;
 
 /// Numbers in order, for means, quantiles and histograms.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,7 +101,7 @@ pub struct PosteriorGeometryConfig {
     pub seed: u64,
     /// The largest norm of an input, as in [`CertificateConfig`].
     pub input_norm: Option<f64>,
-    /// Inputs at a time.
+    /// MeasuredInputs at a time.
     #[config(default = 256)]
     pub batch: usize,
 }
@@ -151,7 +153,7 @@ impl PosteriorGeometryConfig {
                 got: 0.0,
             });
         }
-        let inputs = Inputs::new(inputs)?;
+        let inputs = MeasuredInputs::new(inputs)?;
         let config = CertificateConfig {
             input_norm: self.input_norm,
             batch: self.batch,

@@ -19,9 +19,9 @@ use circulant_kernels::{
 };
 
 use super::GeometryError;
-use crate::functions::{coordinates_of_filter_1d, coordinates_of_filter_2d};
+use crate::functional::{coordinates_of_filter_1d, coordinates_of_filter_2d};
 use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host};
-use crate::ops::Layout;
+use crate::operator::Layout;
 
 /// A layer whose norm can be part of a loss.
 pub trait NormPenalty {

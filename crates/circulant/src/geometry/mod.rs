@@ -11,7 +11,7 @@
 //! | --- | --- |
 //! | [`UpperBound`], [`LowerBound`], [`Estimate`] | numbers that say on which side of the truth they are |
 //! | [`OperatorNorm`], [`NormBounds`] | the norms of all linear layers, enclosed |
-//! | [`Lipschitz`], [`NetworkBound`], [`Activation`] | the bound of a network, from a description of it |
+//! | [`Lipschitz`], [`NetworkBound`], [`LipschitzActivation`] | the bound of a network, from a description of it |
 //! | [`CertificateConfig`], [`Certificate`] | radii per input, for the f32 forward pass as it is computed |
 //! | [`PosteriorGeometryConfig`] | norms, margins and radii over posterior samples |
 //! | [`prior_norm_bound`], [`prior_network_bound`] | how large norms can be under the prior |
@@ -55,14 +55,14 @@ pub mod distribution;
 mod error;
 pub mod gram;
 mod models;
-pub mod network;
+pub mod network_bound;
 pub mod norms;
 mod radii;
 pub mod rounding;
 pub mod tail;
 
 #[doc(inline)]
-pub use self::activation::Activation;
+pub use self::activation::LipschitzActivation;
 pub use self::bound::{Estimate, LowerBound, UpperBound};
 #[doc(inline)]
 pub use self::certificate::{Certificate, CertificateConfig, Certificates, Target};
@@ -74,7 +74,7 @@ pub use self::error::GeometryError;
 #[doc(inline)]
 pub use self::gram::NormPenalty;
 #[doc(inline)]
-pub use self::network::{LayerBound, Lipschitz, NetworkBound};
+pub use self::network_bound::{LayerBound, Lipschitz, NetworkBound};
 #[doc(inline)]
 pub use self::norms::{NormBounds, OperatorNorm, SameConvolution};
 #[doc(inline)]

@@ -1,6 +1,6 @@
 //! The bounds of the models of this library. Attention has none, and the vision transformer says so.
 
-use super::{Activation, GeometryError, Lipschitz, NetworkBound, SameConvolution};
+use super::{GeometryError, Lipschitz, LipschitzActivation, NetworkBound, SameConvolution};
 use crate::models::{
     Attention, FeatureHead, FeatureLayer, HiddenLayer, ImageClassifier, VisionTransformer,
 };
@@ -20,7 +20,7 @@ impl Lipschitz for ImageClassifier {
                 }
                 HiddenLayer::Dense(layer) => NetworkBound::layer(name, layer),
             }?);
-            parts.push(NetworkBound::activation(Activation::Tanh));
+            parts.push(NetworkBound::activation(LipschitzActivation::Tanh));
         }
         parts.push(NetworkBound::layer("output", &self.output)?);
         Ok(NetworkBound::sequence(parts))
@@ -35,7 +35,7 @@ impl Lipschitz for FeatureHead {
         };
         Ok(NetworkBound::sequence([
             hidden?,
-            NetworkBound::activation(Activation::Tanh),
+            NetworkBound::activation(LipschitzActivation::Tanh),
             NetworkBound::layer("output", &self.output)?,
         ]))
     }

@@ -23,7 +23,7 @@ use circulant_kernels::{
 use super::rounding::{LinearRounding, UNIT_DOUBLE, filter_error};
 use super::{Estimate, GeometryError, LayerBound, LowerBound, UpperBound};
 use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host};
-use crate::ops::Layout;
+use crate::operator::Layout;
 
 /// An operator norm from both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -188,7 +188,7 @@ impl OperatorNorm for SpectralBccb2d {
 /// The spectrum of spatial filters and their norm.
 fn analysed<const D: usize>(
     filter: Tensor<D>,
-    operator: &crate::ops::Operator,
+    operator: &crate::operator::Operator,
     name: &str,
 ) -> Result<(Vec<f64>, UpperBound), GeometryError> {
     let filter = to_host(filter);

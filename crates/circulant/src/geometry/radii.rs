@@ -1,10 +1,10 @@
 //! Margins of the f32 logits, and the three radii that follow from them.
 
-use super::certificate::{Certificate, Inputs, Target};
-use super::network::ReadOut;
+use super::certificate::{Certificate, MeasuredInputs, Target};
+use super::network_bound::ReadOut;
 use super::{GeometryError, LowerBound, NetworkBound, UpperBound};
-use crate::bayes::Classifier;
 use crate::nn::to_host;
+use crate::task::Classifier;
 
 /// The f32 logits of all inputs.
 pub(super) struct Logits {
@@ -23,7 +23,7 @@ pub(super) struct Margins {
 impl Logits {
     pub(super) fn new<const D: usize, M: Classifier<D>>(
         model: &M,
-        inputs: &Inputs<D>,
+        inputs: &MeasuredInputs<D>,
         batch: usize,
     ) -> Result<Self, GeometryError> {
         let all = inputs.norms.len();

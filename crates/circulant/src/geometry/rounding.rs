@@ -256,7 +256,7 @@ impl Values {
     }
 
     /// Through an activation.
-    pub(super) fn activation(self, activation: super::Activation) -> Self {
+    pub(super) fn activation(self, activation: super::LipschitzActivation) -> Self {
         let computed = self.norm + self.error;
         let own = activation.error(computed, self.size);
         Self {

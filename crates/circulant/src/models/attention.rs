@@ -12,12 +12,12 @@ use burn::tensor::{Device, Tensor};
 use circulant_kernels::{Activation, Dropout};
 
 use super::block::{EPSILON, add_dropped, norm_parameters, normalise};
-use super::initial::{Seeds, linear};
-use crate::functions;
+use super::seeds::{Seeds, linear};
+use crate::backend::fused::is_native;
+use crate::backend::transformer::{AttentionBlockSettings, AttentionSettings, TransformerOps};
+use crate::functional;
 use crate::nn::{SpectralCirculant1d, SpectralCirculant1dConfig};
-use crate::ops::Operator;
-use crate::ops::fused::is_native;
-use crate::ops::fused::transformer::{AttentionBlockSettings, AttentionSettings, TransformerOps};
+use crate::operator::Operator;
 
 /// Which projections an attention layer has.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Projection {
     /// Applies the projection over the last axis.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         match self {
-            Self::Dense(layer) => functions::linear(layer, x, Activation::Identity),
+            Self::Dense(layer) => functional::linear(layer, x, Activation::Identity),
             Self::Spectral(layer) => layer.forward(x),
         }
     }
@@ -116,7 +116,7 @@ impl Attention {
     /// [`Self::forward`] with a dropout of the attention weights.
     fn attend(&self, x: Tensor<3>, dropout: Option<Dropout>) -> Tensor<3> {
         let [query, key, value] = self.project(x);
-        let mixed = functions::attention(query, key, value, self.heads, dropout);
+        let mixed = functional::attention(query, key, value, self.heads, dropout);
         self.output.forward(mixed)
     }
 
@@ -210,7 +210,7 @@ impl Attention {
         else {
             return three.map(|projection| projection.forward(x.clone()));
         };
-        let y: Tensor<4> = functions::circulant_1d_filters(x, weight, Some(bias), &operator);
+        let y: Tensor<4> = functional::circulant_1d_filters(x, weight, Some(bias), &operator);
         [0, 1, 2].map(|f| y.clone().narrow(0, f, 1).squeeze_dim::<3>(0))
     }
 }

@@ -8,10 +8,10 @@ use burn::tensor::{Device, Tensor};
 use circulant_kernels::{Activation, Dropout, NoiseKey};
 
 use super::attention::{Attention, ProjectionKind};
-use super::initial::{Seeds, linear};
-use crate::functions;
-use crate::ops::fused::is_native;
-use crate::ops::fused::transformer::{MlpBlockSettings, TransformerOps};
+use super::seeds::{Seeds, linear};
+use crate::backend::fused::is_native;
+use crate::backend::transformer::{MlpBlockSettings, TransformerOps};
+use crate::functional;
 
 /// The constant of every norm. (Burn's `LayerNorm` does not tell its own.)
 pub(super) const EPSILON: f64 = 1e-5;
@@ -45,16 +45,16 @@ pub(super) fn norm_parameters(norm: &LayerNorm) -> (Tensor<1>, Tensor<1>) {
     (gamma.clone(), beta.unwrap_or_else(|| gamma.zeros_like()))
 }
 
-/// [`functions::layer_norm`] with the parameters of a module of [`new_norm`].
+/// [`functional::layer_norm`] with the parameters of a module of [`new_norm`].
 pub(super) fn normalise<const D: usize>(norm: &LayerNorm, x: Tensor<D>) -> Tensor<D> {
     let (gamma, beta) = norm_parameters(norm);
-    functions::layer_norm(x, gamma, beta, EPSILON)
+    functional::layer_norm(x, gamma, beta, EPSILON)
 }
 
 /// `x + dropout(y)`.
 pub(super) fn add_dropped(x: Tensor<3>, y: Tensor<3>, dropout: Option<Dropout>) -> Tensor<3> {
     x + match dropout {
-        Some(dropout) => functions::dropout(y, dropout),
+        Some(dropout) => functional::dropout(y, dropout),
         None => y,
     }
 }
@@ -134,19 +134,19 @@ impl Block {
                 },
             ));
         }
-        let y = functions::linear(
+        let y = functional::linear(
             &self.expand,
             normalise(&self.mlp_norm, x.clone()),
             Activation::Identity,
         );
-        let mut y = functions::gelu(y);
+        let mut y = functional::gelu(y);
         if let Some(dropout) = hidden {
-            y = functions::dropout(y, dropout);
+            y = functional::dropout(y, dropout);
         }
-        let y = functions::linear(&self.contract, y, Activation::Identity);
+        let y = functional::linear(&self.contract, y, Activation::Identity);
         add_dropped(x, y, output)
     }
 }
 
-#[cfg(all(test, feature = "flex"))]
+#[cfg(test)]
 mod tests;

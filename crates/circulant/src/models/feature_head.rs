@@ -10,11 +10,12 @@ use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::Activation;
 
-use super::initial::{Seeds, linear};
+use super::seeds::{Seeds, linear};
 use crate::LayerError;
-use crate::bayes::{Classifier, Ensemble};
-use crate::functions::{self, Examples};
+use crate::data::Examples;
+use crate::functional;
 use crate::nn::{CirculantLayer, SpectralCirculant1d, SpectralCirculant1dConfig};
+use crate::task::{Classifier, Ensemble};
 
 /// Configuration of a [`FeatureHead`].
 #[derive(Config, Debug)]
@@ -103,8 +104,8 @@ impl FeatureHead {
     pub fn forward(&self, features: Tensor<2>) -> Tensor<2> {
         match &self.hidden {
             FeatureLayer::Dense(layer) => {
-                let hidden = functions::linear(layer, features, Activation::Tanh);
-                functions::linear(&self.output, hidden, Activation::Identity)
+                let hidden = functional::linear(layer, features, Activation::Tanh);
+                functional::linear(&self.output, hidden, Activation::Identity)
             }
             FeatureLayer::Spectral(layer) => {
                 layer.forward_readout(features, &self.output, Activation::Tanh)
@@ -124,7 +125,7 @@ impl Classifier<2> for FeatureHead {
                 layer.readout_cross_entropy(examples, &self.output, Activation::Tanh)
             }
             FeatureLayer::Dense(_) => {
-                functions::cross_entropy(self.forward(examples.batch()), examples.labels)
+                functional::cross_entropy(self.forward(examples.batch()), examples.labels)
             }
         }
     }

@@ -8,14 +8,15 @@ use burn::nn::conv::Conv2d;
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::Activation;
 
-use super::initial::{linear, same_convolution};
+use super::seeds::{linear, same_convolution};
 use crate::LayerError;
-use crate::functions::{self, Examples, Inputs};
+use crate::data::{Examples, Inputs};
+use crate::functional;
 use crate::nn::{
     Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, CirculantLayer, SpectralBccb2d,
     SpectralBccb2dConfig, SpectralCirculant1d, SpectralCirculant1dConfig, to_host, with_values,
 };
-use crate::ops::Layout;
+use crate::operator::Layout;
 
 /// Which hidden layers a model has.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
@@ -164,9 +165,9 @@ impl HiddenLayer {
             Self::SpatialCirculant(layer) => layer.forward_tanh(rows()).reshape(dims),
             Self::SpectralBccb(layer) => layer.forward_tanh(images),
             Self::SpatialBccb(layer) => layer.forward_tanh(images),
-            Self::Convolution(layer) => functions::conv2d(layer, images, Activation::Tanh),
+            Self::Convolution(layer) => functional::conv2d(layer, images, Activation::Tanh),
             Self::Dense(layer) => {
-                let y = functions::linear(layer, rows(), Activation::Tanh);
+                let y = functional::linear(layer, rows(), Activation::Tanh);
                 let [batch, width] = y.dims();
                 if width == dims[1..].iter().product::<usize>() {
                     y.reshape(dims)
@@ -191,7 +192,7 @@ impl HiddenLayer {
             Self::SpatialBccb(layer) => layer.forward_readout(images, output, Activation::Tanh),
             Self::Convolution(_) | Self::Dense(_) => {
                 let features = rows(self.forward_tanh(images));
-                functions::linear(output, features, Activation::Identity)
+                functional::linear(output, features, Activation::Identity)
             }
         }
     }
@@ -219,7 +220,7 @@ impl HiddenLayer {
             Self::SpatialBccb(layer) => layer.readout_cross_entropy(examples, output, TANH),
             Self::Convolution(_) | Self::Dense(_) => {
                 let logits = self.forward_readout(examples.batch(), output);
-                functions::cross_entropy(logits, examples.labels)
+                functional::cross_entropy(logits, examples.labels)
             }
         }
     }

@@ -20,11 +20,13 @@ use burn::tensor::{Device, Tensor};
 use circulant_kernels::Activation;
 
 use super::hidden_layer::{HiddenKind, HiddenLayer, HiddenShape};
-use super::initial::{Seeds, linear};
+use super::seeds::{Seeds, linear};
 use crate::LayerError;
-use crate::bayes::{BayesianConfig, Classifier, Ensemble, Site};
-use crate::functions::{Examples, cross_entropy};
+use crate::bayes::{BayesianConfig, Site};
+use crate::data::Examples;
+use crate::functional::cross_entropy;
 use crate::nn::CirculantLayer;
+use crate::task::{Classifier, Ensemble};
 
 /// Configuration of an [`ImageClassifier`].
 ///

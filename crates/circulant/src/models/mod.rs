@@ -14,8 +14,9 @@ mod counts;
 mod feature_head;
 mod hidden_layer;
 mod image_classifier;
-mod initial;
+
 mod saved;
+mod seeds;
 mod vision_transformer;
 
 pub use attention::{Attention, Projection, ProjectionKind};

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::{HiddenKind, ImageClassifier, ImageClassifierConfig};
 use crate::LayerError;
 use crate::bayes::{BayesError, Bayesian, BayesianConfig, Site};
-use crate::checkpoint::write_atomically;
 use crate::record::{self, RecordError};
+use crate::train::write_atomically;
 
 const FORMAT: &str = "circulant-classifier-1";
 

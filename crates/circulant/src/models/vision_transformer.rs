@@ -15,9 +15,9 @@ use circulant_kernels::{Activation, Dropout, NoiseKey};
 
 use super::attention::{Projection, ProjectionKind};
 use super::block::{Block, BlockShape, Dropouts, new_norm, normalise};
-use super::initial::{Seeds, linear};
+use super::seeds::{Seeds, linear};
 use crate::LayerError;
-use crate::functions;
+use crate::functional;
 use crate::nn::{InitialNumbers, parameter};
 
 /// The usual spread of initial tokens and positions.
@@ -160,7 +160,7 @@ impl VisionTransformer {
 
     fn run(&self, images: Tensor<4>, key: Option<NoiseKey>) -> Tensor<2> {
         let mut dropouts = Dropouts::new(self.dropout, key);
-        let patches = functions::linear(
+        let patches = functional::linear(
             &self.patch_embedding,
             self.patches(images),
             Activation::Identity,
@@ -169,12 +169,12 @@ impl VisionTransformer {
         let class = self.class_token.val().expand([batch, 1, d]);
         let mut tokens = Tensor::cat(vec![class, patches], 1) + self.positions.val();
         if let Some(dropout) = dropouts.next() {
-            tokens = functions::dropout(tokens, dropout);
+            tokens = functional::dropout(tokens, dropout);
         }
         let blocks = self.blocks.iter();
         let tokens = blocks.fold(tokens, |x, block| block.forward(x, &mut dropouts));
         let class = normalise(&self.norm, tokens.narrow(1, 0, 1)).squeeze_dim::<2>(1);
-        functions::linear(&self.head, class, Activation::Identity)
+        functional::linear(&self.head, class, Activation::Identity)
     }
 
     /// `[batch, C, H, W]` to `[batch, patches, C*patch*patch]`.

@@ -14,8 +14,8 @@ use circulant_kernels::{Activation, Complex};
 use super::image_map::ImageMap;
 use super::{CirculantLayer, InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
-use crate::functions::{bccb_2d, bccb_2d_filters, coordinates_of_filter_2d};
-use crate::ops::Operator;
+use crate::functional::{bccb_2d, bccb_2d_filters, coordinates_of_filter_2d};
+use crate::operator::Operator;
 
 /// Configuration of a [`Bccb2d`] layer.
 #[derive(Config, Debug)]

@@ -15,8 +15,8 @@ use circulant_kernels::{Activation, Complex};
 use super::signal_map::{SignalMap, bias_name};
 use super::{BiasKind, CirculantLayer, InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
-use crate::functions::coordinates_of_filter_1d;
-use crate::ops::Operator;
+use crate::functional::coordinates_of_filter_1d;
+use crate::operator::Operator;
 
 /// Configuration of a [`Circulant1d`] layer.
 #[derive(Config, Debug)]

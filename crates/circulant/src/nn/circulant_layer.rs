@@ -9,18 +9,18 @@ use burn::nn::Linear;
 use burn::tensor::Tensor;
 use circulant_kernels::Activation;
 
-use crate::functions::{
-    self, Examples, circulant_cross_entropy, circulant_readout, circulant_readout_filters,
-    cross_entropy,
+use crate::data::Examples;
+use crate::functional::{
+    self, circulant_cross_entropy, circulant_readout, circulant_readout_filters, cross_entropy,
 };
-use crate::ops::Operator;
+use crate::operator::Operator;
 
 /// A layer whose map is one circulant operator; `D` is the rank of its input.
 ///
 /// ```
 /// use burn::nn::LinearConfig;
 /// use burn::tensor::Tensor;
-/// use circulant::kernels::Activation;
+/// use circulant::operator::Activation;
 /// use circulant::nn::{CirculantLayer, SpectralCirculant1dConfig};
 ///
 /// let device = circulant::cpu();
@@ -82,7 +82,7 @@ pub trait CirculantLayer<const D: usize>: Sized {
             ),
             _ => {
                 let features = self.features(input, activation);
-                functions::linear(output, features, Activation::Identity)
+                functional::linear(output, features, Activation::Identity)
             }
         }
     }

@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use circulant_kernels::{Complex, HalfPlane, operator_norm_2d};
 
 use crate::LayerError;
-use crate::ops::{Layout, Operator};
+use crate::operator::{Layout, Operator};
 
 #[derive(Debug, Clone)]
 pub(super) struct ImageMap {

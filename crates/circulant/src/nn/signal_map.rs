@@ -6,8 +6,8 @@ use circulant_kernels::{Activation, Complex, HalfSpectrum, operator_norm_1d};
 
 use super::BiasKind;
 use crate::LayerError;
-use crate::functions::{circulant_1d, circulant_1d_filters};
-use crate::ops::{Layout, Operator};
+use crate::functional::{circulant_1d, circulant_1d_filters};
+use crate::operator::{Layout, Operator};
 
 #[derive(Debug, Clone)]
 pub(super) struct SignalMap {

@@ -19,8 +19,8 @@ use circulant_kernels::{Activation, Bin, Complex};
 use super::image_map::ImageMap;
 use super::{CirculantLayer, InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
-use crate::functions::{bccb_2d, bccb_2d_filters};
-use crate::ops::Operator;
+use crate::functional::{bccb_2d, bccb_2d_filters};
+use crate::operator::Operator;
 
 /// Configuration of a [`SpectralBccb2d`] layer.
 ///
@@ -164,7 +164,7 @@ impl SpectralBccb2d {
     }
 
     /// What a prior over the coordinates has to know.
-    pub fn spectrum_layout(&self) -> crate::ops::Layout {
+    pub fn spectrum_layout(&self) -> crate::operator::Layout {
         self.map.operator().layout().clone()
     }
 

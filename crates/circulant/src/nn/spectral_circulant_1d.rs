@@ -20,7 +20,7 @@ use circulant_kernels::{Activation, Bin, Complex};
 use super::signal_map::{SignalMap, bias_name};
 use super::{BiasKind, CirculantLayer, InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
-use crate::ops::Operator;
+use crate::operator::Operator;
 
 /// Configuration of a [`SpectralCirculant1d`] layer.
 ///
@@ -156,7 +156,7 @@ impl SpectralCirculant1d {
     }
 
     /// What a prior over the coordinates has to know.
-    pub fn spectrum_layout(&self) -> crate::ops::Layout {
+    pub fn spectrum_layout(&self) -> crate::operator::Layout {
         self.map.operator().layout().clone()
     }
 

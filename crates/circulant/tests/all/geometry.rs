@@ -4,11 +4,11 @@ use crate::common::{host, numbers, random};
 use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, TensorData};
-use circulant::bayes::Classifier;
 use circulant::geometry::{
     Certificate, CertificateConfig, Certificates, GeometryError, Lipschitz, NetworkBound, Target,
 };
 use circulant::models::{FeatureHead, FeatureHeadConfig};
+use circulant::task::Classifier;
 
 /// Of the attacked networks.
 const CLASSES: usize = 4;

@@ -4,15 +4,16 @@ use crate::common::{host, numbers, random};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, FloatDType, Tensor, TensorData};
-use circulant::bayes::Classifier;
-use circulant::functions;
+use circulant::functional;
 use circulant::geometry::{
-    Activation, CertificateConfig, GeometryError, Lipschitz, NetworkBound, Target, UpperBound,
+    CertificateConfig, GeometryError, Lipschitz, LipschitzActivation, NetworkBound, Target,
+    UpperBound,
 };
 use circulant::models::{FeatureHeadConfig, HiddenKind, ImageClassifierConfig};
 use circulant::nn::{
     Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, SpectralBccb2d, SpectralBccb2dConfig,
 };
+use circulant::task::Classifier;
 
 /// Every floating-point parameter as f64.
 struct ToDouble;
@@ -52,7 +53,7 @@ impl Mixed {
 impl Classifier<2> for Mixed {
     fn logits(&self, x: Tensor<2>) -> Tensor<2> {
         use burn::tensor::activation::{gelu, sigmoid, silu};
-        let x = x.clone() + functions::tanh(self.first.forward(x));
+        let x = x.clone() + functional::tanh(self.first.forward(x));
         let branches = vec![
             gelu(self.second.forward(x.clone())),
             silu(self.third.forward(x)),
@@ -73,13 +74,13 @@ impl Lipschitz for Mixed {
         Ok(NetworkBound::sequence([
             NetworkBound::residual(NetworkBound::sequence([
                 NetworkBound::layer("first", &self.first)?,
-                NetworkBound::activation(Activation::Tanh),
+                NetworkBound::activation(LipschitzActivation::Tanh),
             ])),
             NetworkBound::concatenation([
-                branch("second", &self.second, Activation::Gelu)?,
-                branch("third", &self.third, Activation::Silu)?,
+                branch("second", &self.second, LipschitzActivation::Gelu)?,
+                branch("third", &self.third, LipschitzActivation::Silu)?,
             ]),
-            NetworkBound::activation(Activation::Sigmoid),
+            NetworkBound::activation(LipschitzActivation::Sigmoid),
             NetworkBound::layer("output", &self.output)?,
         ]))
     }
@@ -116,7 +117,7 @@ impl Lipschitz for Images {
         Ok(NetworkBound::sequence([
             NetworkBound::layer("spectral", &self.spectral)?,
             NetworkBound::layer("spatial", &self.spatial)?,
-            NetworkBound::activation(Activation::Tanh),
+            NetworkBound::activation(LipschitzActivation::Tanh),
             NetworkBound::layer("output", &self.output)?,
         ]))
     }

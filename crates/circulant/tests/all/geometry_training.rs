@@ -5,17 +5,18 @@ use std::ops::ControlFlow;
 use crate::common::{host, numbers};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
-use circulant::bayes::{
-    BayesianConfig, LabelledData, Noise, Purpose, Site, Slope, SpectralPrior, Svi, SviConfig,
-};
+use circulant::bayes::{BayesianConfig, Site, Slope, SpectralPrior, Svi, SviConfig};
+use circulant::data::LabelledData;
 use circulant::geometry::{
     CertificateConfig, Distribution, GeometryError, Lipschitz, NormControl,
     PosteriorGeometryConfig, Target, prior_network_bound, prior_norm_bound,
 };
-use circulant::kernels::{HalfPlane, HalfSpectrum, NoiseKey};
 use circulant::models::{FeatureHead, FeatureHeadConfig, HiddenKind, ImageClassifierConfig};
 use circulant::nn::SpectralBccb2dConfig;
-use circulant::ops::Layout;
+use circulant::noise::NoiseKey;
+use circulant::noise::{Noise, Purpose};
+use circulant::operator::Layout;
+use circulant::operator::{HalfPlane, HalfSpectrum};
 
 /// Every number of a network, in order.
 #[derive(Default)]
@@ -271,7 +272,7 @@ fn the_tail_bound_holds_over_prior_draws() {
         // The bound must hold, and a flat one would not be a bound worth having.
         let norm = |key| {
             let coordinates = prior.draw(key);
-            let mut bins = vec![circulant::kernels::Complex::new(0.0, 0.0); half.bins()];
+            let mut bins = vec![circulant::operator::Complex::new(0.0, 0.0); half.bins()];
             half.unpack(&coordinates, &mut bins).expect("fits");
             bins.iter().map(|h| h.norm()).fold(0.0, f64::max)
         };

@@ -4,7 +4,6 @@ use crate::common::{difference, host, random};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::nn::LinearConfig;
 use burn::tensor::{Device, Gradients, Tensor};
-use circulant::kernels::Activation;
 use circulant::models::{
     FeatureHeadConfig, HiddenKind, ImageClassifierConfig, Projection, ProjectionKind,
     VisionTransformerConfig,
@@ -13,6 +12,7 @@ use circulant::nn::{
     Bccb2dConfig, BiasKind, Circulant1dConfig, CirculantLayer, SpectralBccb2dConfig,
     SpectralCirculant1dConfig,
 };
+use circulant::operator::Activation;
 
 /// f32 rounding through a few layers.
 const SINGLE: f64 = 2e-5;

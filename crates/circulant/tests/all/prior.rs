@@ -5,8 +5,9 @@ use crate::common;
 use circulant::bayes::{
     Frequency, Matern, Slope, SpectralPrior, SquaredExponential, StationarySpectrum, Table,
 };
-use circulant::kernels::{HalfPlane, HalfSpectrum, NoiseKey};
-use circulant::ops::Layout;
+use circulant::noise::NoiseKey;
+use circulant::operator::Layout;
+use circulant::operator::{HalfPlane, HalfSpectrum};
 
 const EXACT: f64 = 1e-12;
 

@@ -1,8 +1,9 @@
 //! Classifiers that are saved and loaded, and temperatures in their read-outs.
 
 use burn::tensor::{Tensor, TensorData};
-use circulant::bayes::{Bayesian, Noise, PredictiveConfig, Purpose};
+use circulant::bayes::{Bayesian, PredictiveConfig};
 use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig, SavedClassifier};
+use circulant::noise::{Noise, Purpose};
 use circulant::record;
 use tempfile::TempDir;
 

@@ -7,12 +7,12 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdanConfig, GradientsParams};
 use burn::tensor::loss::cross_entropy_with_logits;
 use burn::tensor::{Tensor, TensorData};
-use circulant::kernels::NoiseKey;
 use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
 use circulant::nn::BiasKind;
+use circulant::noise::NoiseKey;
 use circulant::record;
 use circulant::surgery::to_spectral_projections;
-use circulant::training::{
+use circulant::train::{
     Trainer, TrainerConfig, TrainingError, WarmUpCosine, count_correct, load_checkpoint,
 };
 use tempfile::TempDir;

@@ -8,13 +8,16 @@ use burn::module::Module;
 use burn::optim::{AdamWConfig, SgdConfig};
 use burn::tensor::{Device, Tensor};
 use circulant::bayes::{
-    BayesError, BayesianConfig, CheckpointPlan, Classifier, LabelledData, Noise, PosteriorKind,
-    PredictiveConfig, Prior, Purpose, Site, Stop, Svi, SviConfig,
+    BayesError, BayesianConfig, CheckpointPlan, PosteriorKind, PredictiveConfig, Prior, Site, Stop,
+    Svi, SviConfig,
 };
-use circulant::functions::tanh;
+use circulant::data::LabelledData;
+use circulant::functional::tanh;
 use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
 use circulant::nn::{SpectralCirculant1d, SpectralCirculant1dConfig};
+use circulant::noise::{Noise, Purpose};
 use circulant::record;
+use circulant::task::Classifier;
 
 fn device() -> Device {
     circulant::cpu().autodiff()

@@ -12,7 +12,8 @@ use burn::nn::Linear;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor};
 use circulant::curvature::{
-    Curvature, CurvatureError, EigenvalueConfig, Method, Objective, Operator, Stencil, Subspace,
+    Curvature, CurvatureError, CurvatureMatrix, EigenvalueConfig, Method, Objective, Stencil,
+    Subspace,
 };
 use faer::{Mat, Side};
 
@@ -22,10 +23,10 @@ const TOLERANCE: f64 = 1e-6;
 /// Relative errors that the analysis of the step promises, with a digit to spare for the size of a network.
 const STENCIL_ERRORS: [(Stencil, f64); 2] = [(Stencil::Second, 1e-9), (Stencil::Fourth, 1e-11)];
 
-fn explicit(operator: Operator, parameters: &[f64]) -> Vec<f64> {
+fn explicit(operator: CurvatureMatrix, parameters: &[f64]) -> Vec<f64> {
     match operator {
-        Operator::Hessian => hessian(parameters, oracle_loss),
-        Operator::GaussNewton => oracle_gauss_newton(parameters),
+        CurvatureMatrix::Hessian => hessian(parameters, oracle_loss),
+        CurvatureMatrix::GaussNewton => oracle_gauss_newton(parameters),
     }
 }
 
@@ -56,7 +57,7 @@ fn eigenvalues(matrix: &[f64]) -> Vec<f64> {
         .expect("a small matrix converges")
 }
 
-const BOTH: [Operator; 2] = [Operator::Hessian, Operator::GaussNewton];
+const BOTH: [CurvatureMatrix; 2] = [CurvatureMatrix::Hessian, CurvatureMatrix::GaussNewton];
 
 #[test]
 fn products_are_those_of_the_explicit_matrices() {
@@ -138,7 +139,7 @@ fn eigenvalues_are_those_of_the_explicit_matrices() {
         let curvature = curvature(&Subspace::all());
         let values = eigenvalues(&explicit(operator, curvature.parameters()));
         let (lowest, highest) = (values[0], values[values.len() - 1]);
-        let expected = if operator == Operator::Hessian && -lowest > highest {
+        let expected = if operator == CurvatureMatrix::Hessian && -lowest > highest {
             lowest
         } else {
             highest

@@ -3,13 +3,13 @@
 use crate::common::{double, numbers, random};
 use burn::tensor::Tensor;
 use circulant::curvature::{
-    Curvature, EigenvalueConfig, Method, Objective, Operator, Stencil, Subspace,
+    Curvature, CurvatureMatrix, EigenvalueConfig, Method, Objective, Stencil, Subspace,
 };
 use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
 
 const LABELS: [usize; 6] = [0, 1, 2, 2, 1, 0];
 
-const BOTH: [Operator; 2] = [Operator::Hessian, Operator::GaussNewton];
+const BOTH: [CurvatureMatrix; 2] = [CurvatureMatrix::Hessian, CurvatureMatrix::GaussNewton];
 
 const KINDS: [ProjectionKind; 2] = [ProjectionKind::Dense, ProjectionKind::Spectral];
 

@@ -6,8 +6,8 @@ use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::{Device, Tensor, TensorData};
 use circulant::geometry::{
-    Activation, GeometryError, NetworkBound, NormBounds, NormControl, NormPenalty, OperatorNorm,
-    SameConvolution, clip_convolution,
+    GeometryError, LipschitzActivation, NetworkBound, NormBounds, NormControl, NormPenalty,
+    OperatorNorm, SameConvolution, clip_convolution,
 };
 use circulant::nn::{
     Bccb2dConfig, BiasKind, Circulant1dConfig, SpectralBccb2dConfig, SpectralCirculant1dConfig,
@@ -304,17 +304,17 @@ fn no_pair_of_a_million_exceeds_the_bound() {
     let deep = NetworkBound::sequence([
         NetworkBound::residual(NetworkBound::sequence([
             circular(),
-            activation(Activation::Gelu),
+            activation(LipschitzActivation::Gelu),
         ])),
         layer(&read_out),
     ]);
     let branches = NetworkBound::sequence([
         NetworkBound::concatenation([layer(&one), layer(&other)]),
-        activation(Activation::Silu),
+        activation(LipschitzActivation::Silu),
     ]);
     let sums = NetworkBound::sum([
-        NetworkBound::sequence([layer(&dense), activation(Activation::Relu)]),
-        NetworkBound::sequence([layer(&dense), activation(Activation::Sigmoid)]),
+        NetworkBound::sequence([layer(&dense), activation(LipschitzActivation::Relu)]),
+        NetworkBound::sequence([layer(&dense), activation(LipschitzActivation::Sigmoid)]),
     ]);
     let check = |bound: NetworkBound, measured: f64, least: f64| {
         let upper = bound.upper().get();

@@ -6,14 +6,14 @@ use burn::module::{Param, ParamId};
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::tensor::{Tensor, TensorData};
-use circulant::functions::{
+use circulant::functional::{
     bccb_2d, bccb_2d_filters, circulant_1d, circulant_1d_filters, circulant_readout,
     circulant_readout_filters, conv2d, coordinates_of_filter_1d, coordinates_of_filter_2d,
     cross_entropy, linear, select_rows, tanh,
 };
-use circulant::kernels::{Activation, HalfPlane, HalfSpectrum};
 use circulant::nn::{BiasKind, SpectralCirculant1dConfig};
-use circulant::ops::Operator;
+use circulant::operator::Operator;
+use circulant::operator::{Activation, HalfPlane, HalfSpectrum};
 use proptest::prelude::*;
 
 /// What the issue asks of the gradients.

@@ -4,11 +4,11 @@ use std::f64::consts::TAU;
 
 use crate::common::{difference, double, host, numbers, random};
 use burn::tensor::{Tensor, TensorData};
-use circulant::kernels::Complex;
 use circulant::nn::{
     Bccb2d, Bccb2dConfig, BiasKind, Circulant1d, Circulant1dConfig, SpectralBccb2d,
     SpectralBccb2dConfig, SpectralCirculant1d, SpectralCirculant1dConfig,
 };
+use circulant::operator::Complex;
 use proptest::prelude::*;
 
 /// A few hundred f64 roundings of numbers around 1.

@@ -6,8 +6,9 @@ use burn::tensor::{Device, Tensor, TensorData};
 use circulant::bayes::{
     LowRankGaussian, MeanFieldGaussian, PointEstimate, Posterior, SpectralPrior,
 };
-use circulant::kernels::{HalfSpectrum, NoiseKey, standard_normal};
-use circulant::ops::Layout;
+use circulant::noise::{NoiseKey, standard_normal};
+use circulant::operator::HalfSpectrum;
+use circulant::operator::Layout;
 use proptest::prelude::*;
 
 /// Sums of a few dozen terms in f64.

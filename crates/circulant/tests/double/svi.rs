@@ -8,8 +8,8 @@ use circulant::bayes::{
     AnyPosterior, Bayesian, BayesianConfig, Elbo, Posterior, Prior, Site, Slope, SpectralPrior,
     Svi, SviConfig,
 };
-use circulant::kernels::NoiseKey;
 use circulant::nn::{BiasKind, SpectralCirculant1d, SpectralCirculant1dConfig};
+use circulant::noise::NoiseKey;
 
 const LENGTH: usize = 7;
 const ROWS: usize = 5;

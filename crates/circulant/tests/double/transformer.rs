@@ -4,10 +4,11 @@
 use crate::common::{difference, double, host, numbers, random};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Tensor, TensorData};
-use circulant::functions::{attention, dropout, gelu, layer_norm, residual_layer_norm};
-use circulant::kernels::{Dropout, NoiseKey};
+use circulant::functional::Dropout;
+use circulant::functional::{attention, dropout, gelu, layer_norm, residual_layer_norm};
 use circulant::models::{ProjectionKind, VisionTransformerConfig};
 use circulant::nn::BiasKind;
+use circulant::noise::NoiseKey;
 use circulant::surgery::to_spectral_projections;
 
 /// With this step truncation (step^2) and rounding (1e-16/step) are both near 1e-10.
@@ -254,7 +255,7 @@ fn a_whole_model_has_its_gradients() {
         let images = Tensor::from_inner(random::<4>(1, [3, 3, 4, 4], &double()));
         let loss = |model: &circulant::models::VisionTransformer| {
             let logits = model.forward_training(images.clone(), step(3));
-            circulant::functions::cross_entropy(logits, [0, 2, 1])
+            circulant::functional::cross_entropy(logits, [0, 2, 1])
         };
         let gradients = loss(&model).backward();
         let mut slopes = Slopes(&gradients, Vec::new(), 0);

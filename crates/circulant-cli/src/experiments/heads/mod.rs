@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
 use burn::module::Module;
-use circulant::bayes::{Bayesian, LabelledData, Predictions, Stop};
+use circulant::bayes::{Bayesian, Predictions, Stop};
+use circulant::data::LabelledData;
 use circulant::geometry::{CertificateConfig, Lipschitz, PosteriorGeometryConfig, Target};
 use circulant::models::ImageClassifier;
 use serde::{Deserialize, Serialize};

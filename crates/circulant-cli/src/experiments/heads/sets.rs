@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use circulant::bayes::BatchOrder;
+use circulant::data::BatchOrder;
 
 use super::super::config::DataConfig;
 use super::super::features::{Done, compute};

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{bail, ensure};
-use circulant::bayes::{Bayesian, LabelledData, Predictions, Stop};
+use circulant::bayes::{Bayesian, Predictions, Stop};
+use circulant::data::LabelledData;
 use circulant::metrics::ReliabilityDiagram;
 use circulant::models::ImageClassifier;
 

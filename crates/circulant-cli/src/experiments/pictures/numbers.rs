@@ -4,9 +4,10 @@ use anyhow::Context;
 use burn::module::Param;
 use burn::nn::conv::Conv2d;
 use burn::tensor::{Tensor, TensorData};
-use circulant::kernels::{Complex, HalfPlane, HalfSpectrum, singular_values_2d};
+use circulant::kernels::singular_values_2d;
 use circulant::models::HiddenLayer;
 use circulant::nn::CirculantLayer;
+use circulant::operator::{Complex, HalfPlane, HalfSpectrum};
 
 use crate::report::figure::Filter;
 

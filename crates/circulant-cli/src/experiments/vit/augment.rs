@@ -1,6 +1,6 @@
 //! Mirrored and moved images, by a seed.
 
-use circulant::kernels::{NoiseKey, uniform_u64};
+use circulant::noise::{NoiseKey, uniform_u64};
 
 /// What may be done to a training image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use burn::tensor::{DType, Tensor, TensorData};
-use circulant::curvature::{Curvature, EigenvalueConfig, Objective, Operator, Subspace};
+use circulant::curvature::{Curvature, CurvatureMatrix, EigenvalueConfig, Objective, Subspace};
 use circulant::models::VisionTransformer;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -161,8 +161,8 @@ pub fn measure(
         subspace: space,
         dimension: curvature.dimension(),
         loss: curvature.loss()?,
-        hessian: eigenvalue(Operator::Hessian, "Hessian")?,
-        gauss_newton: eigenvalue(Operator::GaussNewton, "Gauss-Newton")?,
+        hessian: eigenvalue(CurvatureMatrix::Hessian, "Hessian")?,
+        gauss_newton: eigenvalue(CurvatureMatrix::GaussNewton, "Gauss-Newton")?,
         seconds: start.elapsed().as_secs_f64(),
     })
 }

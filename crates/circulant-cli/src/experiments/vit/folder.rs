@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use burn::module::Module;
 use circulant::models::VisionTransformer;
-use circulant::training::load_checkpoint;
+use circulant::train::load_checkpoint;
 use serde::{Deserialize, Serialize};
 
 use super::super::facts::Facts;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
-use circulant::training::{TrainerConfig, WarmUpCosine};
+use circulant::train::{TrainerConfig, WarmUpCosine};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use burn::tensor::{Tensor, TensorData};
-use circulant::bayes::BatchOrder;
-use circulant::kernels::NoiseKey;
+use circulant::data::BatchOrder;
 use circulant::metrics::Logits;
 use circulant::models::VisionTransformer;
-use circulant::training::{Trainer, TrainingError};
+use circulant::noise::NoiseKey;
+use circulant::train::{Trainer, TrainingError};
 
 use super::super::evaluation::labels_of;
 use super::super::folder::write;

@@ -24,8 +24,8 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::NoiseKey;
 
+use crate::backend::fused::{PlainGaussian, PlainTensors};
 use crate::nn::{to_host, with_values};
-use crate::ops::fused::{PlainGaussian, PlainTensors};
 
 pub use self::low_rank::{JITTER, LowRankGaussian, RANK};
 pub use self::mean_field::MeanFieldGaussian;

@@ -17,14 +17,14 @@ use circulant_kernels::{Bin, NoiseKey, standard_normal};
 pub(crate) use self::slope::LearnedSlope;
 pub use self::spectra::{Frequency, Matern, Slope, SquaredExponential, StationarySpectrum, Table};
 use super::BayesError;
-use crate::ops::{Layout, Operator};
+use crate::operator::{Layout, Operator};
 
 /// A stationary Gaussian process over filters, in the free coordinates of a layer.
 ///
 /// ```
 /// use circulant::bayes::{Slope, SpectralPrior};
-/// use circulant::kernels::HalfSpectrum;
-/// use circulant::ops::Layout;
+/// use circulant::operator::HalfSpectrum;
+/// use circulant::operator::Layout;
 ///
 /// let layout = Layout::Signal(HalfSpectrum::new(4)?);
 /// let prior = SpectralPrior::new(&layout, &Slope { deviation: 1.0, alpha: 0.0 })?;

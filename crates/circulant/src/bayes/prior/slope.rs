@@ -5,7 +5,7 @@
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::{frequencies, per_coordinate};
-use crate::ops::Layout;
+use crate::operator::Layout;
 
 /// Stands for `ln 0` at the mean: `exp(alpha * this)` is 0 for every alpha that training can
 /// reach, and its derivative is 0 instead of `0 * inf`.

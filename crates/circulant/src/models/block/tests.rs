@@ -2,7 +2,7 @@
 
 use burn::tensor::TensorData;
 
-use super::super::initial::Seeds;
+use super::super::seeds::Seeds;
 use super::*;
 
 /// f32 rounding through a few layers.
@@ -48,7 +48,7 @@ fn fused_blocks_are_their_parts() {
                 let hidden = block.expand.forward(block.mlp_norm.forward(x.clone()));
                 let mut hidden = burn::tensor::activation::gelu(hidden);
                 if let Some(dropout) = masks[0] {
-                    hidden = functions::dropout(hidden, dropout);
+                    hidden = functional::dropout(hidden, dropout);
                 }
                 let y = block.contract.forward(hidden);
                 assert!(gap(fused, add_dropped(x.clone(), y, masks[1])) < SINGLE);

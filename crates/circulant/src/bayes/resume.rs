@@ -1,0 +1,128 @@
+//! Checkpoints of variational inference ([`crate::checkpoint`]): posterior parameters, optimiser, step, seed, settings, watch.
+//!
+//! Noise and data order follow from seed and step, so no generator state is needed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::network::Network;
+use super::site_adam::SiteAdam;
+use super::svi::{Svi, Watch};
+use super::{BayesError, Bayesian};
+use crate::parameters::with_stable_ids;
+use crate::train::checkpoint::{self, Checkpoint};
+use crate::train::find_not_finite;
+
+const FORMAT: &str = "circulant-svi-2";
+/// Had all moments in Burn's record of the optimiser; its parameters are the same.
+const OLD_FORMAT: &str = "circulant-svi-1";
+
+/// What must agree between a checkpoint and the run that resumes from it.
+fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, String); 7] {
+    [
+        ("format", FORMAT.to_owned()),
+        ("model", svi.network().identity()),
+        ("seed", svi.config.seed.to_string()),
+        ("batch", svi.config.batch.to_string()),
+        ("examples", svi.examples().to_string()),
+        ("data", format!("{data_fingerprint:016x}")),
+        (
+            "projection",
+            if svi.has_projection() { "yes" } else { "no" }.to_owned(),
+        ),
+    ]
+}
+
+impl<M: Network> Svi<M> {
+    /// Writes a checkpoint; `data_fingerprint` ties it to the data set. An existing file is replaced in one step. Parameters that
+    /// are not finite are refused, so that a good checkpoint is never replaced by a useless one.
+    pub fn save(&self, path: impl AsRef<Path>, data_fingerprint: u64) -> Result<(), BayesError> {
+        let path = path.as_ref();
+        if let Some(parameter) = find_not_finite(self.network(), None) {
+            return Err(BayesError::Diverged {
+                step: self.step,
+                what: "a parameter",
+                parameter,
+            });
+        }
+        let mut metadata: BTreeMap<String, String> = identity(self, data_fingerprint)
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect();
+        let Watch {
+            average,
+            best,
+            best_step,
+        } = self.watch;
+        // Bits, because a decimal number need not read back as itself, nor infinity at all.
+        for (key, value) in [
+            ("step", self.step),
+            ("watch.average", average.to_bits()),
+            ("watch.best", best.to_bits()),
+            ("watch.best_step", best_step),
+        ] {
+            metadata.insert(key.to_owned(), value.to_string());
+        }
+        metadata.insert("settings".to_owned(), self.config.to_string());
+        Ok(checkpoint::write(
+            path,
+            self.network(),
+            &self.optimizer,
+            self.site_adam.as_ref().map(SiteAdam::to_bytes),
+            metadata,
+        )?)
+    }
+
+    /// Goes on from a checkpoint of the same model, data and seed: training then gives the same numbers, to the last bit, as
+    /// if it had not stopped. On any error `self` is as it was.
+    pub fn resume(
+        &mut self,
+        path: impl AsRef<Path>,
+        data_fingerprint: u64,
+    ) -> Result<(), BayesError> {
+        let checkpoint = Checkpoint::read(path.as_ref())?;
+        for (what, expected) in identity(self, data_fingerprint) {
+            // Files from before there were projections have no such entry.
+            if what == "projection" && !checkpoint.metadata.contains_key(what) && expected == "no" {
+                continue;
+            }
+            checkpoint.check(what, expected)?;
+        }
+        let mut network: Bayesian<M> = self.network().clone();
+        let state = checkpoint.load(&mut network)?;
+        let fitting = match (&self.site_adam, &state.moments) {
+            (None, None) => Some(None),
+            (Some(adam), Some(moments)) => adam.with_bytes(&network, moments).map(Some),
+            _ => None,
+        };
+        let Some(site_adam) = fitting else {
+            let message = "the moments in it are not those of this optimiser";
+            return Err(checkpoint.broken(message).into());
+        };
+        let number = |key| checkpoint.number(key);
+        let watch = Watch {
+            average: f64::from_bits(number("watch.average")?),
+            best: f64::from_bits(number("watch.best")?),
+            best_step: number("watch.best_step")?,
+        };
+        (self.step, self.watch) = (number("step")?, watch);
+        self.set_network(with_stable_ids(network));
+        self.optimizer = self.optimizer.clone().load_record(state.optimizer);
+        self.site_adam = site_adam;
+        Ok(())
+    }
+}
+
+impl<M: Network> Bayesian<M> {
+    /// The same model with the parameters of a checkpoint that [`Svi::save`] wrote, and the number of steps that it was
+    /// trained for: what predictions need. Neither data nor settings of the run have to be known.
+    pub fn load_checkpoint(mut self, path: impl AsRef<Path>) -> Result<(Self, u64), BayesError> {
+        let checkpoint = Checkpoint::read(path.as_ref())?;
+        if checkpoint.entry("format")? != OLD_FORMAT {
+            checkpoint.check("format", FORMAT.to_owned())?;
+        }
+        checkpoint.check("model", self.identity())?;
+        checkpoint.load(&mut self)?;
+        Ok((self, checkpoint.number("step")?))
+    }
+}

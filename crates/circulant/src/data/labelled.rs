@@ -1,0 +1,263 @@
+//! Labelled examples in memory.
+
+use std::sync::Arc;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use circulant_kernels::ByteScale;
+
+use super::{ByteInputs, Examples, Inputs, Labels};
+use crate::bayes::BayesError;
+
+/// Inputs `[N, ...]` with a class each, checked once.
+#[derive(Debug, Clone)]
+pub struct LabelledData<const D: usize> {
+    inputs: Inputs<D>,
+    labels: Arc<[usize]>,
+    classes: usize,
+    fingerprint: u64,
+}
+
+impl<const D: usize> LabelledData<D> {
+    /// Takes `shape[0]` inputs in row-major order and their classes in `0..classes`.
+    pub fn new(
+        inputs: Vec<f32>,
+        shape: [usize; D],
+        labels: &[i64],
+        classes: usize,
+        device: &Device,
+    ) -> Result<Self, BayesError> {
+        check_sizes(&shape, inputs.len())?;
+        let row = inputs.len() / shape[0];
+        if let Some(position) = first_not_finite(&inputs) {
+            return Err(BayesError::NotFiniteInput {
+                example: position / row,
+                position: position % row,
+            });
+        }
+        let sum = crc32fast::hash(bytemuck::cast_slice(&inputs));
+        let data = TensorData::new(inputs, shape);
+        let inputs = Inputs::Numbers(Tensor::from_data(data, &device.clone().inner()));
+        Self::checked(inputs, sum, shape, labels, classes)
+    }
+
+    /// [`Self::new`] of bytes that stand for numbers, as the pixels of most images do. They stay bytes, and take a quarter of
+    /// the memory.
+    ///
+    /// ```
+    /// use circulant::data::LabelledData;
+    /// use circulant::data::ByteScale;
+    ///
+    /// let (pixels, unit) = (vec![0, 255, 51, 102], ByteScale::new(255.0)?);
+    /// let data = LabelledData::from_bytes(pixels, unit, [2, 2], &[0, 1], 10, &circulant::cpu())?;
+    /// assert_eq!(data.inputs().into_data().try_into_vec::<f32>().unwrap(), [0.0, 1.0, 0.2, 0.4]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_bytes(
+        inputs: Vec<u8>,
+        scale: ByteScale,
+        shape: [usize; D],
+        labels: &[i64],
+        classes: usize,
+        device: &Device,
+    ) -> Result<Self, BayesError> {
+        check_sizes(&shape, inputs.len())?;
+        let row = inputs.len() / shape[0];
+        if !row.is_multiple_of(scale.channels()) {
+            return Err(BayesError::Length {
+                what: "the channels of the scale",
+                expected: shape.get(1).copied().unwrap_or(1),
+                got: scale.channels(),
+            });
+        }
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&scale.to_bytes());
+        sum.update(&inputs);
+        let inputs = Inputs::Bytes(ByteInputs {
+            values: Arc::new(inputs),
+            scale,
+            shape,
+            device: device.clone().inner(),
+        });
+        Self::checked(inputs, sum.finalize(), shape, labels, classes)
+    }
+
+    /// With the checksum `sum` of the inputs.
+    fn checked(
+        inputs: Inputs<D>,
+        sum: u32,
+        shape: [usize; D],
+        labels: &[i64],
+        classes: usize,
+    ) -> Result<Self, BayesError> {
+        check_length("the labels", shape[0], labels.len())?;
+        let class = |(example, &label): (usize, &i64)| {
+            usize::try_from(label)
+                .ok()
+                .filter(|&class| class < classes)
+                .ok_or(BayesError::Label {
+                    example,
+                    label,
+                    classes,
+                })
+        };
+        let labels: Vec<usize> = labels
+            .iter()
+            .enumerate()
+            .map(class)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            fingerprint: fingerprint(sum, &labels, &shape),
+            inputs,
+            labels: labels.into(),
+            classes,
+        })
+    }
+
+    /// The number of examples, `N`.
+    pub fn examples(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// The number of classes.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// All inputs, on a device without autodiff.
+    pub fn inputs(&self) -> Tensor<D> {
+        self.inputs.batch(None)
+    }
+
+    /// All classes.
+    pub fn labels(&self) -> &[usize] {
+        &self.labels
+    }
+
+    /// A number that changes when the data do.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// The examples at `indices`, left where they lie, on a device without autodiff.
+    ///
+    /// # Panics
+    ///
+    /// Panics if one does not exist.
+    pub fn select(&self, indices: &[usize]) -> Examples<D> {
+        Examples {
+            inputs: self.inputs.clone(),
+            rows: Some(Labels(Arc::from(indices))),
+            labels: self.labels_at(indices),
+        }
+    }
+
+    /// [`Self::select`] with the inputs copied out of the data, as numbers.
+    pub fn batch(&self, indices: &[usize]) -> Examples<D> {
+        Examples {
+            inputs: self.inputs.batch(Some(indices)).into(),
+            rows: None,
+            labels: self.labels_at(indices),
+        }
+    }
+
+    fn labels_at(&self, indices: &[usize]) -> Labels {
+        Labels(indices.iter().map(|&index| self.labels[index]).collect())
+    }
+}
+
+fn check_sizes(shape: &[usize], numbers: usize) -> Result<(), BayesError> {
+    if shape.first().is_none_or(|examples| *examples == 0) {
+        return Err(BayesError::Empty {
+            what: "the data set",
+        });
+    }
+    check_length("the inputs", shape.iter().product(), numbers)
+}
+
+fn check_length(what: &'static str, expected: usize, got: usize) -> Result<(), BayesError> {
+    if expected == got {
+        return Ok(());
+    }
+    Err(BayesError::Length {
+        what,
+        expected,
+        got,
+    })
+}
+
+/// A checksum of everything: `inputs` is that of the inputs.
+fn fingerprint(inputs: u32, labels: &[usize], shape: &[usize]) -> u64 {
+    let mut sizes = crc32fast::Hasher::new();
+    for &size in shape.iter().chain(labels) {
+        sizes.update(&(size as u64).to_le_bytes());
+    }
+    u64::from(sizes.finalize()) << 32 | u64::from(inputs)
+}
+
+/// The first number that is not finite. Whole blocks are judged at once, which vectorises.
+fn first_not_finite(values: &[f32]) -> Option<usize> {
+    const BLOCK: usize = 4096;
+    let is_bad = |block: &[f32]| block.iter().fold(false, |bad, x| bad | !x.is_finite());
+    let block = values.chunks(BLOCK).position(is_bad)?;
+    let rest = &values[block * BLOCK..];
+    rest.iter()
+        .position(|x| !x.is_finite())
+        .map(|position| block * BLOCK + position)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_the_numbers_they_stand_for() {
+        let device = crate::cpu();
+        let pixels: Vec<u8> = (0..6 * 4).map(|i| (i * 11) as u8).collect();
+        let numbers = pixels.iter().map(|&x| f32::from(x) / 255.0).collect();
+        let (shape, labels) = ([6, 4], [0, 1, 2, 0, 1, 2]);
+        let scale = || ByteScale::new(255.0).expect("valid");
+        let bytes = LabelledData::from_bytes(pixels.clone(), scale(), shape, &labels, 3, &device)
+            .expect("valid");
+        let floats = LabelledData::new(numbers, shape, &labels, 3, &device).expect("valid");
+        let host = |tensor: Tensor<2>| tensor.into_data().try_into_vec::<f32>().expect("f32");
+        assert_eq!(host(bytes.inputs()), host(floats.inputs()));
+        let rows = [4, 0, 4];
+        let (taken, expected) = (bytes.select(&rows), floats.select(&rows));
+        assert_eq!(taken.inputs.dims(), [6, 4], "nothing is copied yet");
+        assert_eq!(host(taken.batch()), host(expected.batch()));
+        let copied = bytes.batch(&rows);
+        assert_eq!(copied.inputs.dims(), [3, 4]);
+        assert_eq!(host(copied.batch()), host(expected.batch()));
+        assert_eq!(taken.labels.0, expected.labels.0);
+        let other = ByteScale::new(1.0).expect("valid");
+        let other = LabelledData::from_bytes(pixels.clone(), other, shape, &labels, 3, &device);
+        let other = other.expect("valid");
+        assert_ne!(bytes.fingerprint(), other.fingerprint());
+        let scale = ByteScale::standardised(1.0, &[(0.0, 1.0); 3]).expect("valid");
+        let error = LabelledData::from_bytes(pixels, scale, shape, &labels, 3, &device);
+        assert!(
+            error
+                .expect_err("4 are no 3 channels")
+                .to_string()
+                .contains("channels")
+        );
+    }
+
+    #[test]
+    fn wrong_data_is_named() {
+        let device = crate::cpu();
+        let new = |inputs: Vec<f32>, rows: usize, labels: &[i64]| {
+            LabelledData::new(inputs, [rows, 2], labels, 3, &device)
+                .map(|_| ())
+                .expect_err("wrong data")
+                .to_string()
+        };
+        assert!(new(vec![], 0, &[]).contains("empty"));
+        assert!(new(vec![0.0; 4], 2, &[0, 3]).contains("label 3 of example 1"));
+        assert!(new(vec![0.0; 4], 2, &[-1, 0]).contains("label -1 of example 0"));
+        assert!(new(vec![0.0; 3], 2, &[0, 0]).contains("expected 4 values, got 3"));
+        assert!(new(vec![0.0; 4], 2, &[0]).contains("expected 2 values, got 1"));
+        let error = new(vec![0.0, 0.0, 0.0, f32::NAN], 2, &[0, 1]);
+        assert!(error.contains("number 1 of example 1"), "{error}");
+    }
+}
