@@ -9,8 +9,8 @@
 //! | [`nn::Bccb2d`] | `Y[o] = sum_c W[o,c] (*) X[c] + b[o]` | the filters `W` |
 //!
 //! All transforms are unitary, so a spectral coefficient is an eigenvalue of the layer. On the
-//! CPU backend Flex the operators run in the fused kernels of `circulant-kernels`; every other
-//! backend composes them from ordinary tensor operations ([`ops`]).
+//! CPU backend Flex the operators run in the fused kernels of `circulant-kernels`; with the feature `wgpu`, CubeCL
+//! backends compose them of ordinary tensor operations. Other backends are not supported.
 //!
 //! [`bayes`] puts posteriors in the place of parameters, and [`geometry`] bounds what a network can do: norms, Lipschitz
 //! constants, certified radii. [`curvature`] measures the loss around trained parameters,

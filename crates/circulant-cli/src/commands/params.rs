@@ -1,4 +1,4 @@
-//! `circulant params`: how many numbers every model of the paper learns, counted from the models
+//! `circulant params`: how many parameters every model of the paper learns, counted from the models
 //! themselves.
 
 use circulant::models::{CountedModel, parameter_table};
@@ -10,9 +10,8 @@ use crate::report::number::grouped;
 
 /// Print the parameter counts of all models.
 ///
-/// Every model is built and its parameters are counted as real numbers. The last column is the number
-/// that the paper prints, which counts something else for some models: weights only, or a complex
-/// spectral coefficient (two real numbers) as one parameter.
+/// Every model is built and its real parameters are counted. Beside them stands what the paper prints, if it does; it
+/// counts something else for some models: weights only, or a complex spectral coefficient (two real parameters) as one.
 #[derive(Args)]
 pub struct Params {
     /// Print one JSON object per line instead of a table.
@@ -26,7 +25,7 @@ struct Row<'a> {
     weights: usize,
     biases: usize,
     total: usize,
-    paper: usize,
+    paper: Option<usize>,
     paper_counts: &'a str,
 }
 
@@ -66,14 +65,12 @@ fn plain(table: &[CountedModel]) -> String {
         "model", "weights", "biases", "total", "paper", "paper counts"
     );
     for row in table {
-        let numbers = [
-            row.count.weights,
-            row.count.biases,
-            row.count.total(),
-            row.paper,
-        ]
-        .map(|number| grouped(number as u64));
-        let [weights, biases, total, paper] = numbers;
+        let count = &row.count;
+        let [weights, biases, total] =
+            [count.weights, count.biases, count.total()].map(|count| grouped(count as u64));
+        let paper = row
+            .paper
+            .map_or("-".to_owned(), |count| grouped(count as u64));
         text.push_str(&format!(
             "{:<32}{weights:>10}{biases:>8}{total:>11}{paper:>11}  {}\n",
             row.model, row.paper_counts
