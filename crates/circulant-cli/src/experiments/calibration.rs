@@ -1,7 +1,8 @@
 //! A temperature for the read-out, by the likelihood of held-out data.
 //!
 //! All logits of all networks are divided by `T`, `p = mean over draws of softmax(z/T)`, and `T` minimises the mean of
-//! `-log p` of the true class. Classes, margins relative to the Lipschitz bound and so certified radii stay as they are.
+//! `-log p` of the true class. Margins and Lipschitz bound of one network are divided alike, so its class and its certified
+//! radii stay as they are; the average of several softmaxes can change its class, since `T` weighs its networks anew.
 
 use circulant::bayes::Bayesian;
 use circulant::models::ImageClassifier;
