@@ -6,7 +6,7 @@ use anyhow::ensure;
 use clap::Args;
 use serde::Serialize;
 
-use super::output::{Format, OutFile, print};
+use super::output::{Format, OutFile, json_line, print};
 use super::reading::Reading;
 use crate::experiments::certification::{Certification, InputRow, Quantiles, Radii, Summary};
 use crate::experiments::folder::pretty;
@@ -115,7 +115,7 @@ impl Certify {
             eprintln!("{} inputs in {}", rows.len(), file.path.display());
         }
         if self.json {
-            print(&format!("{}\n", serde_json::to_string(&summary)?))
+            print(&json_line(&summary)?)
         } else {
             print(&plain(&summary, set.source()))
         }

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use self::display::{Display, size};
-use super::output::print;
+use super::output::{json_line, print};
 use super::reading::parse_size;
 use circulant_data::fetch::{FetchOptions, fetch};
 use circulant_data::known::{DRAWN, KNOWN};
@@ -88,8 +88,7 @@ impl List {
         let mut text = String::new();
         for row in fetched.chain(drawn) {
             if self.json {
-                text.push_str(&serde_json::to_string(&row)?);
-                text.push('\n');
+                text.push_str(&json_line(&row)?);
                 continue;
             }
             text.push_str(&format!(
@@ -161,20 +160,20 @@ impl Fetch {
                 source: fetched.source,
             };
             let text = if self.json {
-                serde_json::to_string(&row)?
+                json_line(&row)?
             } else {
                 let how = match &row.source {
                     Some(source) => format!("from {source}"),
                     None => "already there".to_owned(),
                 };
                 format!(
-                    "{}: {} in {}, {how}",
+                    "{}: {} in {}, {how}\n",
                     row.name,
                     size(row.bytes),
                     row.folder.display()
                 )
             };
-            print(&format!("{text}\n"))?;
+            print(&text)?;
         }
         Ok(())
     }
@@ -213,7 +212,7 @@ impl Info {
         let (set, format) = self.read()?;
         let summary = Summary::of(&set, format);
         if self.json {
-            print(&format!("{}\n", serde_json::to_string(&summary)?))
+            print(&json_line(&summary)?)
         } else {
             print(&summary.to_string())
         }

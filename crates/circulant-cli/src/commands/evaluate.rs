@@ -4,20 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use circulant::bayes::Predictions;
-use circulant::metrics::{
-    Bootstrap, ClassificationIntervals, OodIntervals, Probabilities, entropy_density,
-};
+use circulant::metrics::{Bootstrap, ClassificationIntervals, Probabilities, entropy_density};
 use clap::Args;
-use serde::Serialize;
 
-use super::output::print;
+use super::output::{json_line, print};
 use super::reading::Reading;
 use crate::experiments::config::DataConfig;
 use crate::experiments::evaluation::{
-    BINS, ClassMetrics, OodMetrics, Sampling, class_metrics, ood_metrics, probabilities,
+    BINS, OodMetrics, Sampling, class_metrics, ood_metrics, probabilities,
 };
 use crate::experiments::facts::Facts;
 use crate::experiments::loaded::LoadedRun;
+use crate::experiments::metrics::{Metrics, OodEvaluation};
 use crate::experiments::{Held, source};
 use crate::report::figure::{Densities, Density, ENTROPY_ZOOM, Reliability};
 use crate::report::{Document, Figure, Section};
@@ -65,29 +63,6 @@ pub struct Evaluate {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Evaluated {
-    run: PathBuf,
-    model: &'static str,
-    steps: u64,
-    samples: usize,
-    data: String,
-    #[serde(flatten)]
-    metrics: ClassMetrics,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    intervals: Option<ClassificationIntervals>,
-    ood: Vec<EvaluatedOod>,
-}
-
-#[derive(Serialize)]
-struct EvaluatedOod {
-    data: String,
-    #[serde(flatten)]
-    metrics: OodMetrics,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    intervals: Option<OodIntervals>,
-}
-
 impl Evaluate {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
@@ -102,16 +77,16 @@ impl Evaluate {
             )
         })?;
         let id = self.predict(&run, &set)?;
-        let (metrics, diagram) = class_metrics(&probabilities(&id)?, &labels)?;
+        let (class, diagram) = class_metrics(&probabilities(&id)?, &labels)?;
         let bootstrap = self.intervals.then(|| Bootstrap::new(self.seed));
         let mut densities = vec![density(set.source(), &id)?];
-        let mut evaluated = Evaluated {
+        let mut evaluated = Metrics {
             run: self.run.clone(),
             model: run.folder.config.model.kind.name(),
             steps: run.steps,
             samples: self.samples,
             data: set.source().to_owned(),
-            metrics,
+            class,
             intervals: match &bootstrap {
                 None => None,
                 Some(bootstrap) => {
@@ -129,7 +104,7 @@ impl Evaluate {
                 predictions.predictive_entropy.iter().map(|h| -h).collect()
             };
             densities.push(density(other.source(), &predictions)?);
-            evaluated.ood.push(EvaluatedOod {
+            evaluated.ood.push(OodEvaluation {
                 data: other.source().to_owned(),
                 metrics: ood_metrics(&id, &predictions)?,
                 intervals: match &bootstrap {
@@ -145,7 +120,7 @@ impl Evaluate {
             eprintln!("wrote {}", path.display());
         }
         if self.json {
-            return print(&format!("{}\n", serde_json::to_string(&evaluated)?));
+            return print(&json_line(&evaluated)?);
         }
         print(&table(&evaluated))
     }
@@ -161,7 +136,7 @@ impl Evaluate {
         let trained_on = &run.folder.config.data;
         if self.held_out {
             let set = source::images(&trained_on.train, Split::Train, trained_on)?;
-            let held = Held::out_of(set, trained_on.validation)?;
+            let held = Held::out_of(set, trained_on)?;
             return held.validation.context(
                 "nothing was held out of this run; name data with --data, or train with --validation",
             );
@@ -196,8 +171,8 @@ fn density(name: &str, predictions: &Predictions) -> anyhow::Result<Density> {
     Ok(Density::from_curve(name, &curve))
 }
 
-fn table(evaluated: &Evaluated) -> String {
-    let metrics = &evaluated.metrics;
+fn table(evaluated: &Metrics) -> String {
+    let metrics = &evaluated.class;
     let mut text = format!(
         "{} after {} steps, {} posterior samples\n{}: {} inputs\n",
         evaluated.model, evaluated.steps, evaluated.samples, evaluated.data, metrics.inputs
@@ -245,7 +220,7 @@ fn table(evaluated: &Evaluated) -> String {
 
 fn document(
     run: &LoadedRun,
-    evaluated: &Evaluated,
+    evaluated: &Metrics,
     reliability: Reliability,
     densities: Vec<Density>,
 ) -> Document {

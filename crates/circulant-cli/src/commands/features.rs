@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::flags::Preparing;
-use super::output::print;
+use super::output::{json_line, print};
 use super::reading::Reading;
 use crate::experiments::config::DataConfig;
 use crate::experiments::features::compute;
@@ -116,7 +116,7 @@ impl Features {
             images_per_second: done.speed(),
         };
         if self.json {
-            return print(&format!("{}\n", serde_json::to_string(&summary)?));
+            return print(&json_line(&summary)?);
         }
         let speed = match summary.images_per_second {
             Some(speed) => format!("{} computed now, {speed:.1} per second", summary.computed),

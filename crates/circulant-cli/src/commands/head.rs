@@ -7,8 +7,9 @@ use circulant::bayes::Stop;
 use clap::Args;
 use serde::Serialize;
 
-use super::output::print;
+use super::output::{json_line, print};
 use super::reading::Reading;
+use crate::experiments::baseline::warning;
 use crate::experiments::calibration::calibrate;
 use crate::experiments::config::{DataConfig, ModelKind};
 use crate::experiments::evaluation::{
@@ -97,7 +98,7 @@ impl Head {
         self.reading.apply(&mut reading);
         let set = source::images(&self.data, Split::Train, &reading)?;
         let count = self.validation.unwrap_or((set.len() / 10).max(1));
-        let held = Held::drawn(&set, count, self.seed)?;
+        let held = Held::stratified(&set, count, self.seed)?;
         let Some(validation) = &held.validation else {
             bail!("some features are held out");
         };
@@ -143,6 +144,9 @@ impl Head {
             Ok(class_metrics(&probabilities(&predictions)?, &labels_of(set)?)?.0)
         };
         let held_out = evaluate(validation, "held out")?;
+        if let Some(warning) = warning(held_out.accuracy, validation, "held-out") {
+            eprintln!("{warning}");
+        }
         let test = match &self.test {
             None => None,
             Some(place) => {
@@ -176,7 +180,7 @@ impl Head {
             test,
         };
         if self.json {
-            return print(&format!("{}\n", serde_json::to_string(&summary)?));
+            return print(&json_line(&summary)?);
         }
         print(&plain(&summary))
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use super::output::print;
+use super::output::{json_line, print};
 use crate::experiments::inspection::{Inspected, Inspection};
 use crate::experiments::loaded::LoadedRun;
 use crate::report::number::grouped;
@@ -49,7 +49,7 @@ impl Inspect {
         let numbers = &inspected.numbers;
         if self.json {
             let output = Output { report, numbers };
-            return print(&format!("{}\n", serde_json::to_string(&output)?));
+            return print(&json_line(&output)?);
         }
         let mut text = format!(
             "{}: {}, {} weights, {} biases, {} steps\n{:<14}{:>12}{:>12}{:>17}{:>12}\n",

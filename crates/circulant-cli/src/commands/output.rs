@@ -4,6 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
+use serde::Serialize;
+
+use crate::experiments::version::Versioned;
 
 /// Prints text as it is.
 pub fn print(text: &str) -> anyhow::Result<()> {
@@ -14,6 +17,11 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to stdout; is there space where it goes?"),
     }
+}
+
+/// An object as one line of JSON, with the version.
+pub fn json_line(object: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string(&Versioned::new(object))? + "\n")
 }
 
 /// How a file holds rows.

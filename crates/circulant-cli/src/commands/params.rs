@@ -5,7 +5,7 @@ use circulant::models::{CountedModel, parameter_table};
 use clap::Args;
 use serde::Serialize;
 
-use super::output::print;
+use super::output::{json_line, print};
 use crate::report::number::grouped;
 
 /// Print the parameter counts of all models.
@@ -53,8 +53,7 @@ fn json(table: &[CountedModel]) -> anyhow::Result<String> {
             paper: row.paper,
             paper_counts: row.paper_counts,
         };
-        text.push_str(&serde_json::to_string(&row)?);
-        text.push('\n');
+        text.push_str(&json_line(&row)?);
     }
     Ok(text)
 }

@@ -8,10 +8,11 @@ use serde::Serialize;
 
 use super::output::{Format, OutFile, print};
 use super::reading::Reading;
+use crate::experiments::config::{DataConfig, Draw};
 use crate::experiments::evaluation::Sampling;
-use crate::experiments::folder::pretty;
 use crate::experiments::folder::write;
 use crate::experiments::loaded::LoadedRun;
+use crate::experiments::version::VERSION;
 use circulant_data::{Split, npy};
 
 /// Predict the classes of images or features, with uncertainties.
@@ -68,6 +69,7 @@ fn parse_out(text: &str) -> Result<OutFile, String> {
 /// What is known about one input.
 #[derive(Serialize)]
 struct Row<'a> {
+    version: u32,
     index: usize,
     class: usize,
     name: Option<&'a str>,
@@ -81,7 +83,11 @@ impl Predict {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         let run = LoadedRun::open(&self.run)?;
-        let mut options = run.reading();
+        let mut options = DataConfig {
+            // Row by row as in the file.
+            draw: Draw::InOrder,
+            ..run.reading()
+        };
         self.reading.apply(&mut options);
         let set = run.images(&self.data, self.split, &options)?;
         let sampling = Sampling {
@@ -102,7 +108,7 @@ impl Predict {
             Some(file) => {
                 let bytes = match file.format {
                     Format::Csv => csv(&rows, predictions.classes)?.into_bytes(),
-                    Format::Json => pretty(&rows)?.into_bytes(),
+                    Format::Json => (serde_json::to_string_pretty(&rows)? + "\n").into_bytes(),
                     Format::JsonLines => json_lines(&rows)?.into_bytes(),
                     Format::Npy => array(&rows, predictions.classes),
                 };
@@ -119,6 +125,7 @@ fn rows<'a>(run: &'a LoadedRun, predictions: &'a Predictions) -> Vec<Row<'a>> {
     let information = predictions.mutual_information();
     let rows = classes.zip(information).enumerate();
     rows.map(|(index, (class, mutual_information))| Row {
+        version: VERSION,
         index,
         class,
         name: run.class_name(class),

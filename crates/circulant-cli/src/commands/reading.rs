@@ -25,7 +25,7 @@ pub struct Reading {
     /// Read rows of numbers as images.
     #[arg(long, value_name = "CHANNELSxHEIGHTxWIDTH", value_parser = parse_image)]
     image: Option<[usize; 3]>,
-    /// Take only the first N examples.
+    /// Take only N examples: drawn, every class with its share (`predict` takes the first ones).
     #[arg(long, value_name = "N")]
     first: Option<usize>,
 }

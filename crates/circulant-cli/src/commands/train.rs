@@ -7,14 +7,16 @@ use circulant::bayes::Stop;
 use clap::Args;
 use serde::Serialize;
 
-use super::output::print;
+use super::output::{json_line, print};
 use super::reading::Reading;
-use crate::experiments::config::{Inference, ModelKind, RunConfig};
+use crate::experiments::baseline::{check_training, warning};
+use crate::experiments::config::{Difference, Inference, ModelKind, RunConfig};
 use crate::experiments::evaluation::{
     ClassMetrics, Sampling, class_metrics, labels_of, probabilities,
 };
 use crate::experiments::folder::{DataFacts, RunFolder};
 use crate::experiments::interrupt::Interrupt;
+use crate::experiments::metrics::Metrics;
 use crate::experiments::training::{Trained, train};
 use crate::experiments::{Held, source};
 use circulant_data::{Normalisation, Split};
@@ -23,7 +25,7 @@ use circulant_data::{Normalisation, Split};
 ///
 /// Settings come from a TOML file (--config) and from flags; flags win. All of them, also those left out, are
 /// written into the run's folder as config.toml, beside the steps and checkpoints. Ctrl-C stops with a
-/// checkpoint; `circulant train --resume FOLDER` goes on as if nothing had happened.
+/// checkpoint; `circulant train --resume FOLDER` continues as if nothing had happened.
 #[derive(Args)]
 #[command(after_help = "Examples:
   circulant train --data mnist --out runs/first
@@ -35,7 +37,7 @@ pub struct Train {
     /// A TOML file with settings; `config.toml` of any run is an example.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Go on with the run in this folder. Only --steps may change.
+    /// Resume the run in this folder, with its settings. Only --steps and --checkpoint-every may change them.
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["config", "out", "data"])]
     resume: Option<PathBuf>,
     /// The folder for the run; must not hold one yet.
@@ -44,7 +46,7 @@ pub struct Train {
     /// A data set by name (see `circulant data list`) or a path [default: mnist].
     #[arg(long, value_name = "NAME|PATH")]
     data: Option<String>,
-    /// Keep the last N examples out of training and evaluate on them.
+    /// Keep N examples out of training, drawn, every class with its share, and evaluate on them.
     #[arg(long, value_name = "N")]
     validation: Option<usize>,
     /// Scale inputs by mean and standard deviation of the training set, per channel.
@@ -107,7 +109,7 @@ pub struct Train {
     /// Steps between checkpoints [default: 250].
     #[arg(long, value_name = "N")]
     checkpoint_every: Option<u64>,
-    /// Decides about everything random [default: 0].
+    /// The seed of initial parameters, batches and samples [default: 0].
     #[arg(long)]
     seed: Option<u64>,
     /// Print one JSON object.
@@ -149,7 +151,7 @@ impl Train {
         let trained = train(&folder, &data, &interrupt, title)?;
         if trained.stop == Stop::Asked {
             bail!(
-                "stopped at step {} of {}, with a checkpoint; go on with `circulant train --resume {}`",
+                "stopped at step {} of {}, with a checkpoint; resume with `circulant train --resume {}`",
                 trained.steps,
                 folder.config.training.steps,
                 folder.path().display()
@@ -159,19 +161,37 @@ impl Train {
     }
 
     fn report(&self, folder: &RunFolder, held: &Held, trained: Trained) -> anyhow::Result<()> {
-        let sampling = Sampling {
-            samples: 50,
-            seed: folder.config.training.seed,
-        };
-        let validation = match &held.validation {
-            None => None,
+        let (seed, normalisation) = (
+            folder.config.training.seed,
+            &folder.config.data.normalisation,
+        );
+        let network = &trained.network;
+        let (validation, warning) = match &held.validation {
+            None => {
+                let set = &held.training;
+                (None, check_training(network, set, normalisation, seed)?)
+            }
             Some(set) => {
-                let normalisation = &folder.config.data.normalisation;
-                let predictions =
-                    sampling.predict(&trained.network, set, normalisation, "validation")?;
-                Some(class_metrics(&probabilities(&predictions)?, &labels_of(set)?)?.0)
+                let samples = 50;
+                let sampling = Sampling { samples, seed };
+                let predictions = sampling.predict(network, set, normalisation, "validation")?;
+                let (class, _) = class_metrics(&probabilities(&predictions)?, &labels_of(set)?)?;
+                folder.write_metrics(&Metrics {
+                    run: folder.path().to_owned(),
+                    model: folder.config.model.kind.name(),
+                    steps: trained.steps,
+                    samples,
+                    data: set.source().to_owned(),
+                    class,
+                    intervals: None,
+                    ood: Vec::new(),
+                })?;
+                (Some(class), warning(class.accuracy, set, "held-out"))
             }
         };
+        if let Some(warning) = warning {
+            eprintln!("{warning}");
+        }
         let summary = Summary {
             out: folder.path().to_owned(),
             model: folder.config.model.kind.name(),
@@ -186,9 +206,8 @@ impl Train {
             },
             validation,
         };
-        folder.write_metrics(&summary)?;
         if self.json {
-            return print(&format!("{}\n", serde_json::to_string(&summary)?));
+            return print(&json_line(&summary)?);
         }
         let mut text = format!(
             "{}: {} weights, {} biases, {} steps in {:.1} s\n",
@@ -213,11 +232,16 @@ impl Train {
 
     /// The settings of file and flags together.
     fn settings(&self) -> anyhow::Result<RunConfig> {
-        let mut config = match &self.config {
+        let config = match &self.config {
             Some(path) => RunConfig::read(path)?,
             None => RunConfig::default(),
         };
-        /// Flags that are given replace what the file says.
+        self.apply(config)
+    }
+
+    /// Settings with the flags that are given.
+    fn apply(&self, mut config: RunConfig) -> anyhow::Result<RunConfig> {
+        /// Flags that are given replace settings.
         macro_rules! replace {
             ($($flag:ident => $($place:ident).+),* $(,)?) => {
                 $(if let Some(value) = self.$flag.clone() {
@@ -271,7 +295,7 @@ impl Train {
             .expect("required unless --resume is there");
         let mut config = self.settings()?;
         let set = source::images(&config.data.train, Split::Train, &config.data)?;
-        let held = Held::out_of(set, config.data.validation)?;
+        let held = Held::out_of(set, &config.data)?;
         if self.standardise {
             config.data.normalisation = Normalisation::standard_of(&held.training);
         }
@@ -282,10 +306,11 @@ impl Train {
 
     fn reopen(&self, path: &std::path::Path) -> anyhow::Result<(RunFolder, Held)> {
         let mut folder = RunFolder::open(path)?;
+        let config = self.resumed(&folder)?;
         folder.clean();
         let data = &folder.config.data;
         let set = source::images(&data.train, Split::Train, data)?;
-        let held = Held::out_of(set, data.validation)?;
+        let held = Held::out_of(set, data)?;
         let (was, is) = (
             &folder.facts.data.fingerprint,
             held.training.fingerprint().to_string(),
@@ -296,10 +321,39 @@ impl Train {
              put the old data back, or begin a new run",
             data.train
         );
-        if let Some(steps) = self.steps {
-            ensure!(steps > 0, "--steps: expected 1 or more, got 0");
-            folder.set_steps(steps)?;
+        if config != folder.config {
+            folder.set_config(config)?;
         }
         Ok((folder, held))
+    }
+
+    /// The settings of a run that is resumed. Flags may say again what the run has, and change what it does not depend on.
+    fn resumed(&self, folder: &RunFolder) -> anyhow::Result<RunConfig> {
+        let config = self.apply(folder.config.clone())?;
+        let standardised = matches!(config.data.normalisation, Normalisation::Standard { .. });
+        ensure!(
+            standardised || !self.standardise,
+            "--standardise: the run in {} has raw inputs; leave the flag out, or begin a new run with --out",
+            folder.path().display()
+        );
+        for Difference { name, own, other } in folder.config.differences(&config) {
+            if ["training.steps", "training.checkpoint_every"].contains(&name.as_str()) {
+                continue;
+            }
+            let flag = match name.as_str() {
+                "model.kind" => "model".to_owned(),
+                "posterior.learn_slope" => "slope".to_owned(),
+                name => name.rsplit('.').next().unwrap_or(name).replace('_', "-"),
+            };
+            let text = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+            bail!(
+                "--{flag}: the run in {} has {name} = {}, got {}; leave the flag out to resume it, or begin a new run \
+                 with --out",
+                folder.path().display(),
+                text(own),
+                text(other)
+            );
+        }
+        Ok(config)
     }
 }

@@ -12,12 +12,16 @@ use circulant::models::HiddenKind;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::version::{self, VERSION};
 use circulant_data::Normalisation;
 
 /// Everything that a run depends on, apart from the data themselves.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunConfig {
+    /// Of the file.
+    #[serde(default = "version::first")]
+    pub version: u32,
     /// What to learn from.
     pub data: DataConfig,
     /// What learns.
@@ -26,6 +30,29 @@ pub struct RunConfig {
     pub posterior: PosteriorConfig,
     /// How.
     pub training: TrainingConfig,
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            data: DataConfig::default(),
+            model: ModelConfig::default(),
+            posterior: PosteriorConfig::default(),
+            training: TrainingConfig::default(),
+        }
+    }
+}
+
+/// Which examples are taken where not all are: by `first` and by `validation`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Draw {
+    /// Drawn by a fixed seed, every class with its share.
+    #[default]
+    Stratified,
+    /// The first ones, and the last ones for validation, as 0.1.0 did.
+    InOrder,
 }
 
 /// The training data.
@@ -49,14 +76,16 @@ pub struct DataConfig {
     /// Reads rows of numbers as images: `[channels, height, width]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<[usize; 3]>,
-    /// Takes only that many examples, the first ones.
+    /// Takes only that many examples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<usize>,
     /// A CSV file without the label column has no labels, instead of being refused: for predictions.
     #[serde(skip)]
     pub labels_optional: bool,
-    /// Keeps that many examples, the last ones, out of training and evaluates on them at the end.
+    /// Keeps that many examples out of training and evaluates on them at the end.
     pub validation: usize,
+    /// Which ones.
+    pub draw: Draw,
     /// How pixels become floats.
     pub normalisation: Normalisation,
 }
@@ -73,6 +102,7 @@ impl Default for DataConfig {
             first: None,
             labels_optional: false,
             validation: 0,
+            draw: Draw::default(),
             normalisation: Normalisation::Unit,
         }
     }
@@ -282,23 +312,43 @@ impl Default for TrainingConfig {
 impl RunConfig {
     /// Reads a TOML file; what it leaves out has its default.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the settings {}", path.display()))?;
-        toml::from_str(&text)
-            .with_context(|| format!("{} has settings that are not understood", path.display()))
+        Ok(Self::parse(path)?.0)
     }
 
-    /// Reads a TOML file that must say everything: a setting that was lost must not silently have its default.
-    pub fn read_complete(path: &Path) -> anyhow::Result<Self> {
-        let config = Self::read(path)?;
+    /// The settings, and the file's own version and entries.
+    fn parse(path: &Path) -> anyhow::Result<(Self, u32, toml::Table)> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the settings {}", path.display()))?;
-        let table = |text: &str| -> anyhow::Result<toml::Table> { Ok(toml::from_str(text)?) };
-        if let Some(lost) = missing(&table(&config.to_toml())?, &table(&text)?) {
+        let version = version::of_toml(&text, path)?;
+        let unknown = || format!("{} has settings that are not understood", path.display());
+        let config: Self = toml::from_str(&text).with_context(unknown)?;
+        let found = toml::from_str(&text).with_context(unknown)?;
+        let config = Self {
+            version: VERSION,
+            ..config
+        };
+        Ok((config, version, found))
+    }
+
+    /// Reads a TOML file that must say everything that its version knows: a setting that was lost must not silently have its
+    /// default. A setting that came later has the value that older versions worked by.
+    pub fn read_complete(path: &Path) -> anyhow::Result<Self> {
+        let (mut config, version, found) = Self::parse(path)?;
+        let lost = differences(&config.table(), &found)
+            .into_iter()
+            .find(|difference| {
+                let since = SINCE.iter().find(|(name, _)| *name == difference.name);
+                difference.other.is_none() && since.is_none_or(|&(_, since)| since <= version)
+            });
+        if let Some(lost) = lost {
             bail!(
-                "{} is damaged: the setting {lost} is missing; put a whole copy back, or train again",
-                path.display()
+                "{} is damaged: the setting {} is missing; put a whole copy back, or train again",
+                path.display(),
+                lost.name
             );
+        }
+        if version < 2 && (config.data.first.is_some() || config.data.validation > 0) {
+            config.data.draw = Draw::InOrder;
         }
         config
             .check()
@@ -309,6 +359,28 @@ impl RunConfig {
     /// All of it as TOML.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self).expect("settings are numbers, words and tables")
+    }
+
+    fn table(&self) -> toml::Table {
+        toml::Table::try_from(self).expect("settings are a table")
+    }
+
+    /// The settings that another run has otherwise.
+    pub fn differences(&self, other: &Self) -> Vec<Difference> {
+        let (own, other) = (self.table(), other.table());
+        let mut found = differences(&own, &other);
+        // What only the other one has.
+        let turned = differences(&other, &own).into_iter();
+        found.extend(
+            turned
+                .filter(|only| only.other.is_none())
+                .map(|only| Difference {
+                    name: only.name,
+                    own: None,
+                    other: only.own,
+                }),
+        );
+        found
     }
 
     /// Settings that no run can have are named here, before any work.
@@ -362,17 +434,39 @@ impl RunConfig {
     }
 }
 
-/// The first setting of `complete` that `found` does not have.
-fn missing(complete: &toml::Table, found: &toml::Table) -> Option<String> {
-    complete
-        .iter()
-        .find_map(|(key, value)| match found.get(key) {
-            None => Some(key.clone()),
-            Some(there) => {
-                let lost = missing(value.as_table()?, there.as_table()?)?;
-                Some(format!("{key}.{lost}"))
-            }
-        })
+/// Settings that files of older versions lack, and the version that they came with.
+const SINCE: [(&str, u32); 2] = [("version", 2), ("data.draw", 2)];
+
+/// A setting with two values; none where it is not set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// With its table, as `training.seed`.
+    pub name: String,
+    /// On this side.
+    pub own: Option<String>,
+    /// On the other side.
+    pub other: Option<String>,
+}
+
+/// The settings of `own` that `other` lacks or has otherwise.
+fn differences(own: &toml::Table, other: &toml::Table) -> Vec<Difference> {
+    let mut found = Vec::new();
+    for (key, value) in own {
+        let there = other.get(key);
+        if let (toml::Value::Table(own), Some(toml::Value::Table(other))) = (value, there) {
+            found.extend(differences(own, other).into_iter().map(|inner| Difference {
+                name: format!("{key}.{}", inner.name),
+                ..inner
+            }));
+        } else if there != Some(value) {
+            found.push(Difference {
+                name: key.clone(),
+                own: Some(value.to_string()),
+                other: there.map(toml::Value::to_string),
+            });
+        }
+    }
+    found
 }
 
 #[cfg(test)]

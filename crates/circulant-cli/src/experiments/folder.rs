@@ -21,7 +21,9 @@ use serde::{Deserialize, Serialize};
 use super::config::RunConfig;
 use super::facts::Facts;
 use super::lines::{self, Log};
+use super::metrics::Metrics;
 use super::model;
+use super::version::{self, Versioned};
 use crate::report::Document;
 use circulant_data::ImageSet;
 
@@ -183,9 +185,9 @@ impl RunFolder {
         clean(&self.path);
     }
 
-    /// Asks for another number of steps, in `config.toml` too.
-    pub fn set_steps(&mut self, steps: u64) -> anyhow::Result<()> {
-        self.config.training.steps = steps;
+    /// Takes other settings, in `config.toml` too.
+    pub fn set_config(&mut self, config: RunConfig) -> anyhow::Result<()> {
+        self.config = config;
         self.write(CONFIG, &self.config.to_toml())
     }
 
@@ -238,7 +240,7 @@ impl RunFolder {
     }
 
     /// Writes `metrics.json`.
-    pub fn write_metrics(&self, metrics: &impl Serialize) -> anyhow::Result<()> {
+    pub fn write_metrics(&self, metrics: &Metrics) -> anyhow::Result<()> {
         self.write(METRICS, &pretty(metrics)?)
     }
 
@@ -312,6 +314,7 @@ pub fn read_facts<T: DeserializeOwned>(folder: &Path) -> anyhow::Result<T> {
             place.display()
         )
     })?;
+    version::of_json(&text, &place)?;
     serde_json::from_str(&text).with_context(|| {
         format!(
             "{} is damaged; train again with the settings of {CONFIG}",
@@ -320,7 +323,7 @@ pub fn read_facts<T: DeserializeOwned>(folder: &Path) -> anyhow::Result<T> {
     })
 }
 
-/// Whether a folder that is there may be gone on with.
+/// Refuses to resume a run of other settings or other data.
 pub fn ensure_same(path: &Path, same: bool) -> anyhow::Result<()> {
     ensure!(
         same,
@@ -330,9 +333,9 @@ pub fn ensure_same(path: &Path, same: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// JSON for people.
-pub fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
+/// An object as JSON for people, with the version.
+pub fn pretty(object: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(&Versioned::new(object))? + "\n")
 }
 
 /// The open end of `steps.jsonl`.

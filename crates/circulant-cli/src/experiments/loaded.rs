@@ -6,7 +6,7 @@ use anyhow::{bail, ensure};
 use circulant::bayes::Bayesian;
 use circulant::models::ImageClassifier;
 
-use super::config::{DataConfig, Inference};
+use super::config::{DataConfig, Draw, Inference};
 use super::folder::RunFolder;
 use super::{exported, source};
 use circulant_data::{ImageSet, Split};
@@ -54,6 +54,7 @@ impl LoadedRun {
             labels: None,
             first: None,
             validation: 0,
+            draw: Draw::default(),
             image: Some(self.folder.facts.data.image()),
             labels_optional: true,
             ..self.folder.config.data.clone()

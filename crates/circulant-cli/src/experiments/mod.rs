@@ -7,19 +7,22 @@
 //! | `source.rs` | images by name or path |
 //! | `features.rs` | images through a frozen encoder into a file |
 //! | `folder.rs`, `lines.rs` | the folder of a run: settings, facts, steps, checkpoint; files of JSON lines |
-//! | `training.rs` | trains in a folder, or goes on |
+//! | `training.rs` | trains in a folder, from the start or from its checkpoint |
 //! | `evaluation.rs` | predictions and their metrics |
 //! | `certification.rs`, `inspection.rs` | norms and radii; what was learned, as a page |
 //! | `loaded.rs`, `exported.rs` | a trained run, used on other data; the same in two files of the library |
+//! | `metrics.rs`, `baseline.rs` | `metrics.json`; whether anything was learned |
 //! | `calibration.rs` | a temperature for the read-out |
 //! | `pictures.rs` | spectra, filters and singular values of a network beside its prior |
 //! | `progress.rs`, `interrupt.rs` | bars or lines; Ctrl-C |
 //! | `values.rs` | a number of several seeds |
+//! | `version.rs` | the version of everything that is written |
 //! | `facts.rs` | versions, commit, machine |
 //! | `mnist/` | the paper's first experiment and its report |
 //! | `heads/` | the second one: heads on frozen features |
 //! | `vit/` | the third one: vision transformers, dense and spectral |
 
+pub mod baseline;
 pub mod calibration;
 pub mod certification;
 pub mod config;
@@ -33,6 +36,7 @@ pub mod inspection;
 pub mod interrupt;
 pub mod lines;
 pub mod loaded;
+pub mod metrics;
 pub mod mnist;
 pub mod model;
 pub mod pictures;
@@ -40,6 +44,7 @@ pub mod progress;
 pub mod source;
 pub mod training;
 pub mod values;
+pub mod version;
 pub mod vit;
 
 pub use source::Held;

@@ -1,5 +1,6 @@
 //! Images by the name of a data set or from a path, as runs need them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -7,7 +8,7 @@ use anyhow::{Context, ensure};
 use burn::tensor::{Tensor, TensorData};
 use circulant::data::{BatchOrder, LabelledData};
 
-use super::config::DataConfig;
+use super::config::{DataConfig, Draw};
 use super::progress::Progress;
 use circulant_data::known::{DRAWN, names};
 use circulant_data::{
@@ -29,10 +30,66 @@ pub fn images(place: &str, split: Split, options: &DataConfig) -> anyhow::Result
         return Ok(family.draw(count, u64::from(split == Split::Test))?);
     }
     let set = whole(place, split, options)?;
-    Ok(match options.first {
-        Some(count) => set.first(count),
-        None => set,
+    Ok(match (options.first, options.draw) {
+        (Some(count), Draw::Stratified) => few(&set, count)?,
+        (Some(count), Draw::InOrder) => set.first(count),
+        (None, _) => set,
     })
+}
+
+/// At most `count` examples, every class with its share.
+pub fn few(set: &ImageSet, count: usize) -> anyhow::Result<ImageSet> {
+    if count >= set.len() {
+        return Ok(set.clone());
+    }
+    Ok(set.select(&stratified(set, count, DRAW_SEED, 0)?)?)
+}
+
+/// Runs that differ in their own seed learn from the same examples and are evaluated on the same ones.
+const DRAW_SEED: u64 = 0;
+
+/// The indices of `count` examples, sorted: drawn by a seed, every class with its share and, as far as `count` goes, with at
+/// least one. Every class keeps `spare` examples if there are enough others. Examples without labels are of one class.
+fn stratified(set: &ImageSet, count: usize, seed: u64, spare: usize) -> anyhow::Result<Vec<usize>> {
+    let unlabelled = vec![0; set.len()];
+    let labels = set.labels().values.as_ref().unwrap_or(&unlabelled);
+    /// Examples of a class, and how many of them to take.
+    #[derive(Default)]
+    struct Class {
+        size: usize,
+        taken: usize,
+    }
+    let mut classes: BTreeMap<i64, Class> = BTreeMap::new();
+    for label in labels {
+        classes.entry(*label).or_default().size += 1;
+    }
+    let share = count as f64 / set.len() as f64;
+    for _ in 0..count {
+        // The class with the most right to the next place.
+        let claim = |class: &Class| {
+            let room = [class.taken < class.size, class.taken + spare < class.size];
+            let lacks = class.size as f64 * share - class.taken as f64;
+            (room, class.taken == 0, lacks)
+        };
+        let next = classes.values_mut().max_by(|one, other| {
+            let (one, other) = (claim(one), claim(other));
+            let order = (one.0, one.1).cmp(&(other.0, other.1));
+            order.then(one.2.total_cmp(&other.2))
+        });
+        if let Some(class) = next {
+            class.taken += 1;
+        }
+    }
+    let mut chosen = Vec::with_capacity(count);
+    for &index in BatchOrder::new(seed, set.len(), set.len())?.at(0) {
+        let class = classes.get_mut(&labels[index]);
+        if let Some(class) = class.filter(|class| class.taken > 0) {
+            class.taken -= 1;
+            chosen.push(index);
+        }
+    }
+    chosen.sort_unstable();
+    Ok(chosen)
 }
 
 fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<ImageSet> {
@@ -61,7 +118,7 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
     ) {
         let bar = Mutex::new(Progress::quiet("decoding pictures", 0));
         let progress = |done: usize, all: usize| {
-            // Whoever comes while another thread draws need not.
+            // A thread that finds the bar in use leaves it to the other one.
             if let Ok(mut bar) = bar.try_lock() {
                 bar.of(all as u64).at(done as u64, String::new);
             }
@@ -82,7 +139,7 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
     })
 }
 
-/// Training images, and those held out from the end.
+/// Training images, and those held out.
 #[derive(Debug)]
 pub struct Held {
     /// To learn from.
@@ -92,36 +149,44 @@ pub struct Held {
 }
 
 impl Held {
-    /// Holds the last `count` images out.
-    pub fn out_of(set: ImageSet, count: usize) -> anyhow::Result<Self> {
+    /// As the settings say.
+    pub fn out_of(set: ImageSet, settings: &DataConfig) -> anyhow::Result<Self> {
+        let count = settings.validation;
         if count == 0 {
             return Ok(Self {
                 training: set,
                 validation: None,
             });
         }
-        ensure!(
-            count < set.len(),
-            "data.validation: expected fewer than the {} examples, got {count}",
-            set.len()
-        );
-        let (training, validation) = set.split_at(set.len() - count)?;
-        Self::named(&set, training, validation)
+        fits(&set, count)?;
+        match settings.draw {
+            Draw::Stratified => Self::stratified(&set, count, DRAW_SEED),
+            Draw::InOrder => Self::at(&set, &(set.len() - count..set.len()).collect::<Vec<_>>()),
+        }
     }
 
-    /// Holds `count` images out, drawn by a seed: for sets in the order of their classes.
-    pub fn drawn(set: &ImageSet, count: usize, seed: u64) -> anyhow::Result<Self> {
-        ensure!(
-            (1..set.len()).contains(&count),
-            "data.validation: expected at least 1 and fewer than the {} examples, got {count}",
-            set.len()
-        );
-        let order = BatchOrder::new(seed, set.len(), set.len())?.at(0).to_vec();
-        let (held, kept) = order.split_at(count);
-        let [mut held, mut kept] = [held, kept].map(<[usize]>::to_vec);
+    /// Holds `count` images out, every class with its share.
+    pub fn stratified(set: &ImageSet, count: usize, seed: u64) -> anyhow::Result<Self> {
+        fits(set, count)?;
+        Self::at(set, &stratified(set, count, seed, 1)?)
+    }
+
+    /// Holds `count` images out, all equally probable.
+    pub fn uniform(set: &ImageSet, count: usize, seed: u64) -> anyhow::Result<Self> {
+        fits(set, count)?;
+        let mut held = BatchOrder::new(seed, set.len(), set.len())?.at(0)[..count].to_vec();
         held.sort_unstable();
-        kept.sort_unstable();
-        Self::named(set, set.select(&kept)?, set.select(&held)?)
+        Self::at(set, &held)
+    }
+
+    /// Holds the images at these indices out, which are sorted.
+    fn at(set: &ImageSet, held: &[usize]) -> anyhow::Result<Self> {
+        let kept = (0..set.len()).filter(|index| held.binary_search(index).is_err());
+        Self::named(
+            set,
+            set.select(&kept.collect::<Vec<_>>())?,
+            set.select(held)?,
+        )
     }
 
     /// Both parts know all classes, whichever of them they have.
@@ -139,6 +204,15 @@ impl Held {
             validation: Some(named(validation)?),
         })
     }
+}
+
+fn fits(set: &ImageSet, count: usize) -> anyhow::Result<()> {
+    ensure!(
+        (1..set.len()).contains(&count),
+        "data.validation: expected at least 1 and fewer than the {} examples, got {count}",
+        set.len()
+    );
+    Ok(())
 }
 
 /// The names of the classes, or numbers where there are none.
@@ -178,4 +252,63 @@ pub fn labelled(
 pub fn tensor(set: &ImageSet, normalisation: &Normalisation) -> anyhow::Result<Tensor<4>> {
     let data = TensorData::new(set.values(normalisation)?, set.shape());
     Ok(Tensor::from_data(data, &circulant::cpu()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sets whose classes come one after another.
+    fn sorted(sizes: &[usize]) -> ImageSet {
+        let classes = sizes.iter().enumerate();
+        let labels: Vec<i64> = classes
+            .flat_map(|(class, &size)| vec![class as i64; size])
+            .collect();
+        let shape = [labels.len(), 1, 1, 1];
+        let pixels = Pixels::F32((0..labels.len()).map(|index| index as f32).collect());
+        ImageSet::new(pixels, shape, Labels::numbered(labels), "sorted".to_owned()).unwrap()
+    }
+
+    #[test]
+    fn every_class_has_its_share() {
+        let set = sorted(&[60, 30, 9, 1]);
+        let held = Held::stratified(&set, 20, 3).unwrap();
+        let validation = held.validation.unwrap();
+        assert_eq!(
+            validation.labels().counts(),
+            [12, 6, 2, 0],
+            "the last one is needed to learn"
+        );
+        assert_eq!(held.training.labels().counts(), [48, 24, 7, 1]);
+        let chosen = |seed| stratified(&set, 20, seed, 1).unwrap();
+        assert_eq!(chosen(3), chosen(3));
+        assert_ne!(chosen(3), chosen(4));
+        // Few examples, and many.
+        let counts = |count, spare| {
+            let indices = stratified(&set, count, 0, spare).unwrap();
+            assert_eq!(indices.len(), count);
+            assert!(indices.is_sorted_by(|one, other| one < other));
+            set.select(&indices).unwrap().labels().counts()
+        };
+        assert_eq!(counts(4, 0), [1, 1, 1, 1]);
+        assert_eq!(counts(2, 0).iter().sum::<usize>(), 2);
+        assert_eq!(counts(99, 1), [60, 30, 9, 0]);
+        assert_eq!(counts(100, 0), [60, 30, 9, 1]);
+    }
+
+    #[test]
+    fn old_runs_hold_out_the_same_examples() {
+        let set = sorted(&[4, 4]);
+        let settings = DataConfig {
+            validation: 3,
+            draw: Draw::InOrder,
+            ..DataConfig::default()
+        };
+        let held = Held::out_of(set, &settings).unwrap();
+        assert_eq!(held.validation.unwrap().labels().counts(), [0, 3]);
+        for count in [8, 9] {
+            let set = sorted(&[4, 4]);
+            assert!(Held::stratified(&set, count, 0).is_err());
+        }
+    }
 }

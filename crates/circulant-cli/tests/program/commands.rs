@@ -343,7 +343,8 @@ fn results_of_train_are_json_too() {
     assert_eq!(summary["validation"]["inputs"], 100);
     let metrics: Value =
         serde_json::from_slice(&fs::read(out.join("metrics.json")).unwrap()).unwrap();
-    assert_eq!(metrics, summary);
+    assert_eq!(metrics["accuracy"], summary["validation"]["accuracy"]);
+    assert_eq!(metrics["inputs"], 100);
     let names: Vec<String> = contents(&out)
         .iter()
         .map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned())

@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use serde::Serialize;
 
-use super::super::output::print;
+use super::super::output::{json_line, print};
 use super::super::reading::Reading;
 use crate::experiments::config::DataConfig;
 use crate::experiments::folder::write;
@@ -82,11 +82,11 @@ impl Corrupt {
         }
         for row in rows {
             let line = if self.json {
-                serde_json::to_string(&row)?
+                json_line(&row)?
             } else {
-                format!("{}: {} images", row.file.display(), row.images)
+                format!("{}: {} images\n", row.file.display(), row.images)
             };
-            print(&format!("{line}\n"))?;
+            print(&line)?;
         }
         Ok(())
     }

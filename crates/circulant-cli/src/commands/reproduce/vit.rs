@@ -12,6 +12,7 @@ use super::super::output::print;
 use super::super::reading::parse_size;
 use crate::experiments::folder::pretty;
 use crate::experiments::interrupt::Interrupt;
+use crate::experiments::version::VERSION;
 use crate::experiments::vit::curvature::Settings;
 use crate::experiments::vit::sets::{Request, Sets};
 use crate::experiments::vit::settings::{Kind, VitConfig, VitData, VitModel, VitTraining};
@@ -152,6 +153,7 @@ impl Vit {
         for &kind in &self.models {
             for &seed in &self.seeds {
                 let config = VitConfig {
+                    version: VERSION,
                     data: data.clone(),
                     model: VitModel::paper(kind, patch),
                     training: VitTraining {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::super::evaluation::labels_of;
 use super::super::folder::{pretty, write};
 use super::super::progress::Progress;
+use super::super::version;
 use super::folder::VitFolder;
 use circulant_data::ImageSet;
 
@@ -188,7 +189,7 @@ pub fn measure_best(
 ) -> anyhow::Result<Measured> {
     let (model, steps) = folder.model(&folder.best())?;
     let path = folder.path().join("curvature.json");
-    let known = read(&path).filter(|known| known.steps == steps && known.settings == *settings);
+    let known = read(&path)?.filter(|known| known.steps == steps && known.settings == *settings);
     let mut measured = known.unwrap_or(Measured {
         steps,
         settings: *settings,
@@ -204,7 +205,11 @@ pub fn measure_best(
     Ok(measured)
 }
 
-/// A file that cannot be read is measured anew.
-fn read(path: &Path) -> Option<Measured> {
-    serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+/// A file that cannot be read is measured anew, one of a newer program left alone.
+fn read(path: &Path) -> anyhow::Result<Option<Measured>> {
+    let Ok(text) = fs::read_to_string(path) else {
+        return Ok(None);
+    };
+    version::of_json(&text, path)?;
+    Ok(serde_json::from_str(&text).ok())
 }

@@ -92,7 +92,7 @@ impl Sets {
             _ => None,
         };
         let count = request.validation.unwrap_or((train.len() / 10).max(1));
-        let held = Held::drawn(&train, count, SPLIT_SEED)?;
+        let held = Held::uniform(&train, count, SPLIT_SEED)?;
         let validation = held.validation.context("some are held out")?;
         Ok(Self {
             place: request.place.clone(),

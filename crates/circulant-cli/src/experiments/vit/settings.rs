@@ -9,12 +9,16 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::super::folder::DataFacts;
+use super::super::version::{self, VERSION};
 use circulant_data::Normalisation;
 
 /// Everything that a run depends on, apart from the data themselves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VitConfig {
+    /// Of the file.
+    #[serde(default = "version::first")]
+    pub version: u32,
     /// What to learn from.
     pub data: VitData,
     /// What learns.
@@ -173,12 +177,14 @@ impl VitConfig {
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the settings {}", path.display()))?;
-        let config: Self = toml::from_str(&text).with_context(|| {
+        version::of_toml(&text, path)?;
+        let mut config: Self = toml::from_str(&text).with_context(|| {
             format!(
                 "{} is not the settings of a vision transformer; put a whole copy back, or train again",
                 path.display()
             )
         })?;
+        config.version = VERSION;
         config
             .check()
             .with_context(|| format!("{} cannot be used", path.display()))?;

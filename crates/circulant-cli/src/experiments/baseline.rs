@@ -1,0 +1,45 @@
+//! Whether a model has learned anything: the least it must do is better than always answering the largest class.
+
+use circulant::bayes::Bayesian;
+use circulant::models::ImageClassifier;
+
+use super::evaluation::{Sampling, class_metrics, labels_of, probabilities};
+use super::source::few;
+use circulant_data::{ImageSet, Normalisation};
+
+/// Training examples that are looked at where nothing is held out, and posterior samples of their predictions.
+const EXAMPLES: usize = 1000;
+const SAMPLES: usize = 8;
+
+/// A warning about training examples, a draw of them; none where the model does better.
+pub fn check_training(
+    network: &Bayesian<ImageClassifier>,
+    training: &ImageSet,
+    normalisation: &Normalisation,
+    seed: u64,
+) -> anyhow::Result<Option<String>> {
+    let set = few(training, EXAMPLES)?;
+    let samples = SAMPLES;
+    let predictions =
+        Sampling { samples, seed }.predict(network, &set, normalisation, "checking")?;
+    let (metrics, _) = class_metrics(&probabilities(&predictions)?, &labels_of(&set)?)?;
+    Ok(warning(metrics.accuracy, &set, "training"))
+}
+
+/// The warning about an accuracy that is no better, within its standard error, than the share of the largest class.
+pub fn warning(accuracy: f64, set: &ImageSet, what: &str) -> Option<String> {
+    let counts = set.labels().counts();
+    let (class, &largest) = counts.iter().enumerate().max_by_key(|(_, count)| **count)?;
+    let inputs = set.len() as f64;
+    let share = largest as f64 / inputs;
+    let error = (share * (1.0 - share) / inputs).sqrt();
+    let names = &set.labels().names;
+    let name = names.get(class).cloned().unwrap_or(class.to_string());
+    (accuracy <= share + error).then(|| {
+        format!(
+            "warning: an accuracy of {accuracy:.3} on {} {what} examples is no better than always answering {name} \
+             ({share:.3}); try --standardise, more --steps or another --learning-rate",
+            set.len()
+        )
+    })
+}

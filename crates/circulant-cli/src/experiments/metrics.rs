@@ -1,0 +1,44 @@
+//! `metrics.json` of a run: its last evaluation, by `train` on what was held out or by `evaluate`.
+
+use std::path::PathBuf;
+
+use circulant::metrics::{ClassificationIntervals, OodIntervals};
+use serde::Serialize;
+
+use super::evaluation::{ClassMetrics, OodMetrics};
+
+/// One evaluation.
+#[derive(Debug, Clone, Serialize)]
+pub struct Metrics {
+    /// The folder of the run.
+    pub run: PathBuf,
+    /// The kind of its hidden layers.
+    pub model: &'static str,
+    /// Steps of training behind it.
+    pub steps: u64,
+    /// Posterior samples.
+    pub samples: usize,
+    /// The labelled data.
+    pub data: String,
+    /// On them.
+    #[serde(flatten)]
+    pub class: ClassMetrics,
+    /// 95 % intervals of the same, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<ClassificationIntervals>,
+    /// Against data of other distributions.
+    pub ood: Vec<OodEvaluation>,
+}
+
+/// Data of another distribution.
+#[derive(Debug, Clone, Serialize)]
+pub struct OodEvaluation {
+    /// The data.
+    pub data: String,
+    /// How well they are told apart.
+    #[serde(flatten)]
+    pub metrics: OodMetrics,
+    /// 95 % intervals of the same, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<OodIntervals>,
+}
