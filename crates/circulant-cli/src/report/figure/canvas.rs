@@ -1,17 +1,25 @@
-//! Shapes in pixels with a role, drawn through plotters' elements.
+//! Shapes in pixels with a role, as SVG with classes instead of colours. Coordinates have tenths of a pixel: curves on whole
+//! pixels wobble, and more digits only make files larger.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::fmt::Write;
 
-use plotters::coord::Shift;
-use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
-use plotters::element::{Circle, PathElement, Polygon, Rectangle};
-use plotters::style::text_anchor::Pos;
-pub(super) use plotters::style::text_anchor::{HPos, VPos};
-use plotters::style::{Color, FontStyle, IntoFont, ShapeStyle, TextStyle};
-
-use super::backend::{Body, SvgBackend, UNITS};
 use super::ink::Ink;
+use crate::report::escape::escape;
+
+/// Which point of a text is at its position, from left to right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HPos {
+    Left,
+    Center,
+    Right,
+}
+
+/// The same from top to bottom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum VPos {
+    Top,
+    Center,
+}
 
 /// A position in pixels from the top left.
 pub(super) type Point = (f64, f64);
@@ -101,43 +109,68 @@ impl Lettering {
     }
 }
 
-/// Something to draw on.
+/// What was drawn so far. Filled rectangles of one style that follow each other become one path, which
+/// makes a heat map some ten times smaller.
+#[derive(Default)]
 pub(super) struct Canvas {
-    area: DrawingArea<SvgBackend, Shift>,
-    body: Rc<RefCell<Body>>,
-    /// Shapes that plotters refused. It never does on this backend; if it ever did, the figure says so.
-    pub(super) lost: usize,
+    text: String,
+    rectangles: String,
+    style: String,
 }
 
-fn units((x, y): Point) -> (i32, i32) {
-    ((x * UNITS).round() as i32, (y * UNITS).round() as i32)
+/// Rounded to tenths of a pixel.
+pub(super) fn tenths(pixels: f64) -> f64 {
+    (10.0 * pixels).round() / 10.0
 }
 
-fn length(pixels: f64) -> u32 {
-    (pixels * UNITS).round() as u32
+/// The same as text. An integer between, so that there is no `-0`.
+fn pixels(pixels: f64) -> String {
+    let tenths = (10.0 * pixels).round() as i64;
+    (tenths as f64 / 10.0).to_string()
+}
+
+fn opacity(alpha: f64) -> String {
+    if alpha < 1.0 {
+        format!(" opacity=\"{alpha:.2}\"")
+    } else {
+        String::new()
+    }
+}
+
+fn path(points: &[Point]) -> String {
+    let mut data = String::new();
+    let mut points: Vec<String> = points
+        .iter()
+        .map(|point| format!("{} {}", pixels(point.0), pixels(point.1)))
+        .collect();
+    points.dedup();
+    for (index, point) in points.iter().enumerate() {
+        data.push(if index == 0 { 'M' } else { 'L' });
+        data.push_str(point);
+    }
+    data
 }
 
 impl Canvas {
-    pub(super) fn new() -> Self {
-        let body = Rc::new(RefCell::new(Body::default()));
-        let backend = SvgBackend { body: body.clone() };
-        Self {
-            area: backend.into_drawing_area(),
-            body,
-            lost: 0,
+    fn flush(&mut self) {
+        if !self.rectangles.is_empty() {
+            let (style, shapes) = (&self.style, &self.rectangles);
+            // Writing to a string cannot fail.
+            let _ = writeln!(self.text, "<path {style} d=\"{shapes}\"/>");
+            self.rectangles.clear();
         }
     }
 
-    /// The elements drawn so far.
-    pub(super) fn take(&mut self) -> String {
-        self.body.borrow_mut().take()
+    fn element(&mut self, element: &str) {
+        self.flush();
+        self.text.push_str(element);
+        self.text.push('\n');
     }
 
-    fn count<E: std::error::Error + Send + Sync>(
-        &mut self,
-        drawn: Result<(), DrawingAreaErrorKind<E>>,
-    ) {
-        self.lost += usize::from(drawn.is_err());
+    /// The elements, in the order of drawing.
+    pub(super) fn take(&mut self) -> String {
+        self.flush();
+        std::mem::take(&mut self.text)
     }
 
     /// A line through the points.
@@ -145,14 +178,17 @@ impl Canvas {
         if points.len() < 2 {
             return;
         }
-        let points: Vec<_> = points.iter().map(|&point| units(point)).collect();
-        let style = ShapeStyle {
-            color: stroke.ink.encode(stroke.dash, false).mix(stroke.alpha),
-            filled: false,
-            stroke_width: length(stroke.width),
+        let dash = match stroke.dash {
+            0 => String::new(),
+            dash => format!(" d{dash}"),
         };
-        let drawn = self.area.draw(&PathElement::new(points, style));
-        self.count(drawn);
+        self.element(&format!(
+            "<path class=\"k{}{dash}\" fill=\"none\" stroke-width=\"{}\"{} d=\"{}\"/>",
+            stroke.ink.code(),
+            pixels(stroke.width),
+            opacity(stroke.alpha),
+            path(points)
+        ));
     }
 
     /// A filled shape.
@@ -160,47 +196,61 @@ impl Canvas {
         if points.len() < 3 {
             return;
         }
-        let points: Vec<_> = points.iter().map(|&point| units(point)).collect();
-        let style = ink.encode(0, false).mix(alpha).filled();
-        let drawn = self.area.draw(&Polygon::new(points, style));
-        self.count(drawn);
+        let (ink, alpha) = (ink.code(), opacity(alpha));
+        self.element(&format!(
+            "<path class=\"f{ink}\"{alpha} d=\"{}z\"/>",
+            path(points)
+        ));
     }
 
     /// A filled rectangle between two corners.
     pub(super) fn rectangle(&mut self, from: Point, to: Point, ink: Ink, alpha: f64) {
-        let corners = [units(from), units(to)];
-        if corners[0].0 == corners[1].0 || corners[0].1 == corners[1].1 {
+        let [left, right] = [from.0.min(to.0), from.0.max(to.0)].map(pixels);
+        let [top, bottom] = [from.1.min(to.1), from.1.max(to.1)].map(pixels);
+        if left == right || top == bottom {
             return;
         }
-        let style = ink.encode(0, false).mix(alpha).filled();
-        let drawn = self.area.draw(&Rectangle::new(corners, style));
-        self.count(drawn);
+        let style = format!("class=\"f{} e\"{}", ink.code(), opacity(alpha));
+        if style != self.style {
+            self.flush();
+            self.style = style;
+        }
+        self.rectangles
+            .push_str(&format!("M{left} {top}H{right}V{bottom}H{left}z"));
     }
 
     /// A dot, with a rim in the ground's colour so that dots on lines and dots stay apart.
     pub(super) fn dot(&mut self, at: Point, radius: f64, ink: Ink) {
+        let (x, y) = (pixels(at.0), pixels(at.1));
         for (radius, ink) in [(radius + 1.2, Ink::Ground), (radius, ink)] {
-            let style = ink.encode(0, false).filled();
-            let drawn = self
-                .area
-                .draw(&Circle::new(units(at), length(radius), style));
-            self.count(drawn);
+            let (ink, radius) = (ink.code(), pixels(radius));
+            self.element(&format!(
+                "<circle class=\"f{ink}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>"
+            ));
         }
     }
 
     /// One line of text.
     pub(super) fn text(&mut self, at: Point, text: &str, lettering: Lettering) {
-        let style = if lettering.bold {
-            FontStyle::Bold
-        } else {
-            FontStyle::Normal
+        // From the middle or the upper edge of a line to its baseline, for the usual sans-serif fonts.
+        let baseline = match lettering.vertical {
+            VPos::Top => 0.80,
+            VPos::Center => 0.35,
         };
-        let font = ("sans-serif", lettering.size * UNITS, style).into_font();
-        let colour = lettering.ink.encode(0, lettering.outline);
-        let style = TextStyle::from(font)
-            .color(&colour)
-            .pos(Pos::new(lettering.horizontal, lettering.vertical));
-        let drawn = self.area.draw_text(text, &style, units(at));
-        self.count(drawn);
+        let anchor = match lettering.horizontal {
+            HPos::Left => "start",
+            HPos::Center => "middle",
+            HPos::Right => "end",
+        };
+        let bold = if lettering.bold { " b" } else { "" };
+        let outline = if lettering.outline { " o" } else { "" };
+        self.element(&format!(
+            "<text x=\"{}\" y=\"{}\" class=\"f{}{bold}{outline}\" font-size=\"{}\" text-anchor=\"{anchor}\">{}</text>",
+            pixels(at.0),
+            pixels(tenths(at.1) + (10.0 * baseline * lettering.size).trunc() / 10.0),
+            lettering.ink.code(),
+            pixels(lettering.size),
+            escape(text)
+        ));
     }
 }

@@ -4,8 +4,6 @@
 //! The series colours are those of Okabe and Ito (safe for the three kinds of colour blindness), made
 //! lighter for the dark scheme. Numbers of series beyond the palette repeat it with other dashes.
 
-use plotters::style::RGBColor;
-
 /// What a shape stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ink {
@@ -51,7 +49,8 @@ pub const SERIES: [(&str, &str); 7] = [
 const DASHES: [&str; 3] = ["none", "6 4", "2 3"];
 
 impl Ink {
-    fn code(self) -> u8 {
+    /// The number in its classes.
+    pub(super) fn code(self) -> u8 {
         match self {
             Self::Text => 0,
             Self::Muted => 1,
@@ -68,12 +67,6 @@ impl Ink {
             Self::Series(index) => ((index / SERIES.len()) % DASHES.len()) as u8,
             _ => 0,
         }
-    }
-
-    /// Plotters passes colours through to the backend as three bytes. Ours means something else by
-    /// them: the role, the dash pattern, and whether text has an outline in the ground's colour.
-    pub(super) fn encode(self, dash: u8, outline: bool) -> RGBColor {
-        RGBColor(self.code(), dash, u8::from(outline))
     }
 }
 

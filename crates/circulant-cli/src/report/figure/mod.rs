@@ -2,7 +2,6 @@
 //! never fails: what cannot be drawn is left out and counted below the axes, and a figure without any
 //! data says so. The same data give the same bytes.
 
-mod backend;
 mod bars;
 mod canvas;
 mod certified;

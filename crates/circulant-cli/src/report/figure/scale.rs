@@ -1,9 +1,5 @@
 //! One axis: from values to positions, linear or logarithmic, with ticks at round numbers.
 
-use std::ops::Range;
-
-use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
-
 use crate::report::number::{scientific, tick};
 
 /// How an axis maps values to positions.
@@ -156,7 +152,7 @@ impl Scale {
     }
 
     /// The position between the ends, 0 to 1 inside the range.
-    fn fraction(&self, value: f64) -> f64 {
+    pub(super) fn fraction(&self, value: f64) -> f64 {
         let (value, low, high) = match self.kind {
             // Halves, because the difference of two large numbers may overflow.
             AxisKind::Linear => (value / 2.0, self.low / 2.0, self.high / 2.0),
@@ -169,29 +165,6 @@ impl Scale {
         } else {
             0.0
         }
-    }
-}
-
-impl Ranged for Scale {
-    type FormatOption = DefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        let (from, to) = (f64::from(limit.0), f64::from(limit.1));
-        (from + self.fraction(*value) * (to - from)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        let most = hint.max_num_points();
-        self.ticks
-            .iter()
-            .take(most)
-            .map(|&(value, _)| value)
-            .collect()
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.low..self.high
     }
 }
 
@@ -292,8 +265,8 @@ mod tests {
                 scale.ticks.len() >= 2 && scale.ticks.len() <= 11,
                 "{scale:?}"
             );
-            let (from, to) = (scale.map(&low, (0, 1000)), scale.map(&high, (0, 1000)));
-            assert!((0..=1000).contains(&from) && (0..=1000).contains(&to));
+            let ends = [low, high].map(|end| scale.fraction(end));
+            assert!(ends.iter().all(|end| (0.0..=1.0).contains(end)), "{ends:?}");
         }
         let scale = Scale::new(AxisKind::Log, f64::MIN_POSITIVE, f64::MAX, 5);
         assert!(

@@ -3,11 +3,7 @@
 //! Every figure is 440 pixels wide with letters of 12 to 14 pixels. Two stand side by side on a desktop,
 //! and on a phone one still has letters that can be read.
 
-use plotters::coord::CoordTranslate;
-use plotters::coord::cartesian::Cartesian2d;
-
-use super::backend::UNITS;
-use super::canvas::{Canvas, HPos, Lettering, Point, Stroke, VPos};
+use super::canvas::{Canvas, HPos, Lettering, Point, Stroke, VPos, tenths};
 use super::ink::{Ink, figure_css};
 use super::scale::Scale;
 use super::text::{fit, text_width, wrap};
@@ -69,7 +65,7 @@ impl Sheet {
     /// A sheet with a title. The description says in words what the figure shows.
     pub(super) fn new(title: &str, description: String) -> Self {
         let mut sheet = Self {
-            canvas: Canvas::new(),
+            canvas: Canvas::default(),
             top: MARGIN,
             title: title.to_owned(),
             description,
@@ -156,12 +152,6 @@ impl Sheet {
         let top = self.top + head;
         let bottom = top + place.height;
         let right = right.max(left + 10.0);
-        let unit = |pixels: f64| (pixels * UNITS).round() as i32;
-        let coordinates = Cartesian2d::new(
-            x.clone(),
-            y.clone(),
-            (unit(left)..unit(right), unit(bottom)..unit(top)),
-        );
         let panel = Panel {
             left,
             right,
@@ -169,7 +159,6 @@ impl Sheet {
             bottom,
             x,
             y,
-            coordinates,
             foot: bottom + if place.x_label.is_empty() { 30.0 } else { 42.0 },
         };
         if !place.y_label.is_empty() {
@@ -223,10 +212,6 @@ impl Sheet {
 
     /// The figure as it is.
     pub(super) fn finish(mut self) -> Drawing {
-        let lost = self.canvas.lost;
-        if lost > 0 {
-            self.note(format!("{lost} shapes could not be drawn."));
-        }
         for note in self.notes.clone() {
             for line in wrap(&note, SMALL, WIDTH - 2.0 * MARGIN) {
                 let lettering = Lettering::new(SMALL, Ink::Muted).at(HPos::Left, VPos::Top);
@@ -278,15 +263,20 @@ pub(super) struct Panel {
     pub(super) bottom: f64,
     pub(super) x: Scale,
     pub(super) y: Scale,
-    coordinates: Cartesian2d<Scale, Scale>,
     foot: f64,
 }
 
 impl Panel {
     /// Where the values are, in pixels.
     pub(super) fn at(&self, x: f64, y: f64) -> Point {
-        let (x, y) = self.coordinates.translate(&(x, y));
-        (f64::from(x) / UNITS, f64::from(y) / UNITS)
+        let between = |fraction: f64, from: f64, to: f64| {
+            let (from, to) = (tenths(from), tenths(to));
+            tenths(from + fraction * (to - from))
+        };
+        (
+            between(self.x.fraction(x), self.left, self.right),
+            between(self.y.fraction(y), self.bottom, self.top),
+        )
     }
 
     fn axes(&self, canvas: &mut Canvas, place: &Place) {
