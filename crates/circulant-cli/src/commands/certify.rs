@@ -57,7 +57,7 @@ pub struct Certify {
     /// Networks to draw from the posterior; 0 for its mean alone.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     samples: u32,
-    /// Decides which networks are drawn.
+    /// The seed of the networks that are drawn.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Write the radii of every input to this file.

@@ -1,4 +1,4 @@
-//! `circulant evaluate`: how right a model is, how well it knows that, and whether it notices strange inputs.
+//! `circulant evaluate`: how right a model is, how well it knows that, and whether it notices out-of-distribution inputs.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ pub struct Evaluate {
     /// Evaluate on what `train --validation` held out.
     #[arg(long, conflicts_with = "data")]
     held_out: bool,
-    /// Data that the model should find strange; may be given several times.
+    /// Out-of-distribution data, which the model should be unsure about; may be given several times.
     #[arg(long, value_name = "NAME|PATH")]
     ood: Vec<String>,
     #[command(flatten)]
@@ -238,7 +238,7 @@ fn document(
         ))
         .figure(Figure::new(
             "entropy",
-            "Known inputs should be on the left, strange ones on the right.",
+            "Inputs like the training data should be on the left, out-of-distribution ones on the right.",
             entropies.draw(),
         ));
     Document {

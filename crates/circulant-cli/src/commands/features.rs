@@ -21,7 +21,7 @@ use circulant_data::encode::{Encoder, Numbers};
 ///
 /// The encoder is any ONNX file with an image input [N, 3, H, W] and a pooled output [N, features]. Images are bytes divided by
 /// 255 before mean and deviation. The file is safetensors, `features` and `labels`, with the encoder's fingerprint and the
-/// preprocessing in its metadata; `circulant train --data FILE` learns from it. Ctrl-C stops, the same command goes on.
+/// preprocessing in its metadata; `circulant train --data FILE` learns from it. Ctrl-C stops, the same command resumes.
 #[derive(Args)]
 #[command(after_help = "Examples:
   circulant features resnet50.onnx --data cifar10 --split train --resize 96x96 --out train.safetensors
@@ -50,7 +50,7 @@ pub struct Features {
     /// How strongly, 1 to 5.
     #[arg(long, value_name = "N", requires = "corrupt")]
     severity: Option<usize>,
-    /// Decides about the corruption's noise.
+    /// The seed of the corruption's noise.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print one JSON object.

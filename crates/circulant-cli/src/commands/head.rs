@@ -27,7 +27,7 @@ use circulant_data::{Normalisation, Split};
 ///
 /// Features are rows of numbers with labels: safetensors (as `circulant features` writes), NPY, NPZ or CSV. A tenth is held out.
 /// Writes head.json and head.safetensors into --out, which `circulant predict OUT/head.json`, `evaluate` and `certify` use,
-/// and so does `circulant::models::SavedClassifier` in Rust. The same command goes on after Ctrl-C.
+/// and so does `circulant::models::SavedClassifier` in Rust. The same command resumes after Ctrl-C.
 #[derive(Args)]
 #[command(after_help = "Examples:
   circulant head --data train.safetensors --test test.safetensors --out heads/first
@@ -65,7 +65,7 @@ pub struct Head {
     /// Posterior samples per prediction.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     samples: u32,
-    /// Decides about everything random.
+    /// The seed of the held-out features, initial parameters, batches and samples.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print one JSON object.
@@ -125,7 +125,7 @@ impl Head {
         let trained = train(&folder, &data, &interrupt, folder.config.model.kind.title())?;
         if trained.stop == Stop::Asked {
             bail!(
-                "stopped at step {} of {}; the same command goes on from there",
+                "stopped at step {} of {}; the same command resumes there",
                 trained.steps,
                 self.steps
             );

@@ -47,7 +47,7 @@ pub struct Predict {
     /// Networks to draw from the posterior.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     samples: u32,
-    /// Decides which networks are drawn.
+    /// The seed of the networks that are drawn.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Write to this file instead of CSV to stdout.

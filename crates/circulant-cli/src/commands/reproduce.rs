@@ -42,11 +42,11 @@ impl Reproduce {
     }
 }
 
-/// Six Bayesian models on MNIST, with Fashion-MNIST as the data they should find strange.
+/// Six Bayesian models on MNIST, with Fashion-MNIST as out-of-distribution data.
 ///
 /// Trains every model with every seed, evaluates it, and writes report.html, results.json, all figures and all run
 /// folders below --out. Prints the table beside the paper's. Runs that are already there are not repeated, so the
-/// same command goes on after Ctrl-C. The data are fetched if they are not cached; where that is
+/// same command resumes after Ctrl-C. The data are fetched if they are not cached; where that is
 /// impossible it runs on drawn digits instead, and says so.
 #[derive(Args)]
 #[command(after_help = "Examples:

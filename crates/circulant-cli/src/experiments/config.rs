@@ -280,7 +280,7 @@ pub struct TrainingConfig {
     pub samples: usize,
     /// The weight of the KL term; 1 is the evidence bound.
     pub kl_weight: f64,
-    /// Decides about everything random: initial parameters, batches, samples.
+    /// The seed of initial parameters, batches and samples.
     pub seed: u64,
     /// Stops when the smoothed loss has not improved for that many steps.
     #[serde(skip_serializing_if = "Option::is_none")]

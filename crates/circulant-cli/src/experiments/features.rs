@@ -1,4 +1,4 @@
-//! The features of a set, from a frozen encoder into a file, over several sittings if need be.
+//! The features of a set, from a frozen encoder into a file, over several processes if need be.
 
 use std::path::Path;
 use std::time::Instant;
@@ -30,7 +30,7 @@ impl Done {
 }
 
 /// Writes the features of a set to a safetensors file. A file that is already there is left alone if it has these features, and
-/// an unfinished one is gone on with.
+/// an unfinished one is continued.
 pub fn compute(
     encoder: &Encoder,
     set: &ImageSet,
@@ -60,7 +60,7 @@ pub fn compute(
         if interrupt.is_asked() {
             progress.clear();
             bail!(
-                "stopped after {} of {} pictures of {title}; the same command goes on from there",
+                "stopped after {} of {} pictures of {title}; the same command resumes there",
                 file.done(),
                 set.len()
             );

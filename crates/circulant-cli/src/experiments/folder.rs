@@ -1,4 +1,4 @@
-//! The folder of a run. It describes itself: whoever has it can use the model, go on with it, or repeat it.
+//! The folder of a run. It describes itself: whoever has it can use the model, resume its training, or repeat it.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -206,7 +206,7 @@ impl RunFolder {
         let path = self.checkpoint();
         if !path.exists() {
             bail!(
-                "{} has no checkpoint yet; go on with `circulant train --resume {}`",
+                "{} has no checkpoint yet; resume with `circulant train --resume {}`",
                 self.path.display(),
                 self.path.display()
             );
@@ -264,7 +264,7 @@ pub fn clean(path: &Path) {
 pub fn claim(path: &Path) -> anyhow::Result<()> {
     ensure!(
         !path.join(CONFIG).exists(),
-        "{} already holds a run; go on with it by --resume, or choose another folder with --out",
+        "{} already holds a run; resume it with --resume, or choose another folder with --out",
         path.display()
     );
     fs::create_dir_all(path)

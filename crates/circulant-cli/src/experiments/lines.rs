@@ -1,4 +1,4 @@
-//! Files of JSON lines that grow while a run goes on: steps, epochs.
+//! Files of JSON lines that grow during a run: steps, epochs.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};

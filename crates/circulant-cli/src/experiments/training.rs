@@ -39,7 +39,7 @@ pub trait Observer {
     fn see(&mut self, step: u64, network: &Bayesian<ImageClassifier>) -> anyhow::Result<()>;
 }
 
-/// Trains until all steps are done or the user asks to stop. If the folder has a checkpoint, it goes on from there.
+/// Trains until all steps are done or the user asks to stop. If the folder has a checkpoint, it resumes there.
 pub fn train(
     folder: &RunFolder,
     data: &LabelledData<4>,
@@ -64,7 +64,7 @@ pub fn train_observed(
         svi.resume(&checkpoint, data.fingerprint())
             .with_context(|| {
                 format!(
-                    "cannot go on with {}; put a whole copy of its checkpoint back, or begin anew with \
+                    "cannot resume {}; put a whole copy of its checkpoint back, or begin anew with \
                      `circulant train --config {} --out FOLDER`",
                     folder.path().display(),
                     folder.path().join("config.toml").display()

@@ -65,7 +65,7 @@ fn features_are_stored_once_and_trained_on() {
         (&0.into(), &serde_json::Value::Null)
     );
 
-    // A sitting that ended early: its rows stay.
+    // A process that ended early: its rows stay.
     let text = String::from_utf8_lossy(&whole).into_owned();
     let start = text.find("{\\\"encoder").unwrap();
     let end = start + text[start..].find("}\"").unwrap() + 1;

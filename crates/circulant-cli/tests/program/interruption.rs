@@ -1,4 +1,4 @@
-//! Training that is killed or interrupted, and goes on.
+//! Training that is killed or interrupted, and resumed.
 
 use std::fs;
 use std::path::Path;
@@ -70,7 +70,7 @@ fn checkpoint(out: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn a_killed_run_goes_on_as_if_nothing_had_happened() {
+fn a_killed_run_resumes_as_if_nothing_had_happened() {
     let root = TempDir::new().unwrap();
     let (whole, killed) = (root.path().join("whole"), root.path().join("killed"));
     let mut child = start(&killed);
@@ -125,7 +125,7 @@ fn a_killed_run_goes_on_as_if_nothing_had_happened() {
 }
 
 #[test]
-fn ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on() {
+fn ctrl_c_leaves_a_checkpoint_and_says_how_to_resume() {
     let root = TempDir::new().unwrap();
     let out = root.path().join("run");
     let child = start(&out);
@@ -149,7 +149,7 @@ fn ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on() {
 }
 
 #[test]
-fn other_data_are_not_gone_on_with() {
+fn a_run_is_not_resumed_with_other_data() {
     let root = TempDir::new().unwrap();
     let data = root.path().join("table.csv");
     let table = |last: &str| format!("x,y,label\n1,2,0\n3,4,1\n5,{last},1\n");

@@ -17,7 +17,7 @@ fn reproduce<'a>(out: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
     arguments
 }
 
-/// The form that the issue and the README promise.
+/// The form that the README promises.
 fn check_values(model: &Value, seeds: usize) {
     for key in [
         "accuracy", "nll", "brier", "ece", "ece15", "mce", "auroc", "fpr95", "seconds",
@@ -187,7 +187,7 @@ fn wrong_usage_is_told_from_failure() {
 }
 
 #[test]
-fn a_run_is_evaluated_with_strange_data() {
+fn a_run_is_evaluated_with_out_of_distribution_data() {
     let root = TempDir::new().unwrap();
     let run = trained(root.path(), "run", &["--validation", "100"]);
     let page = root.path().join("page.html");
@@ -218,7 +218,7 @@ fn a_run_is_evaluated_with_strange_data() {
     }
     let ood = evaluated["ood"].as_array().unwrap();
     assert_eq!(ood.len(), 2);
-    // Images of the training distribution are not strange: the score cannot tell them apart.
+    // Images of the training distribution are not out of it: the score cannot tell them apart.
     let same = number(&ood[1]["auroc"]);
     assert!((same - 0.5).abs() < 0.15, "{same}");
     assert!(

@@ -154,7 +154,7 @@ fn both_models_are_trained_tested_and_measured() {
 }
 
 #[test]
-fn a_killed_run_goes_on_as_if_nothing_had_happened() {
+fn a_killed_run_resumes_as_if_nothing_had_happened() {
     let root = TempDir::new().unwrap();
     let [whole, killed] = ["whole", "killed"].map(|name| root.path().join(name));
     let more = ["--no-curvature", "--epochs", "6", "--flip", "--crop", "2"];
@@ -175,7 +175,7 @@ fn a_killed_run_goes_on_as_if_nothing_had_happened() {
         while reached() <= already {
             assert!(
                 begin.elapsed() < Duration::from_secs(60),
-                "training does not go on"
+                "training does not resume"
             );
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -192,7 +192,7 @@ fn a_killed_run_goes_on_as_if_nothing_had_happened() {
         );
         if signal == "-INT" {
             assert!(
-                message.contains("the same command goes on from there"),
+                message.contains("the same command resumes there"),
                 "{message}"
             );
         }
@@ -220,7 +220,7 @@ fn a_budget_stops_both_models_alike() {
     for kind in ["dense", "spectral"] {
         assert_eq!(epochs(&run(&out, kind)).len(), 1);
     }
-    // More time goes on where it stopped.
+    // More time resumes where it stopped.
     let more = [
         "--budget",
         "1h",
@@ -381,7 +381,7 @@ fn what_cannot_run_is_refused() {
     let last = run(&out, "spectral").join("last.safetensors");
     let whole = fs::read(&last).unwrap();
     fs::write(&last, &whole[..whole.len() / 2]).unwrap();
-    refusal(1, &arguments, &["cannot go on", "put a whole copy"]);
+    refusal(1, &arguments, &["cannot resume", "put a whole copy"]);
     fs::write(&last, &whole).unwrap();
     let epochs = run(&out, "spectral").join("epochs.jsonl");
     let lines = fs::read_to_string(&epochs).unwrap();

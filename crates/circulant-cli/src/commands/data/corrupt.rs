@@ -35,7 +35,7 @@ pub(super) struct Corrupt {
     /// Which ones, separated by commas [default: all nineteen].
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     corruptions: Vec<Corruption>,
-    /// Decides about noise, flakes, drops and the like.
+    /// The seed of noise, flakes, drops and the like.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// The folder for the files. It must not have files of the same names.

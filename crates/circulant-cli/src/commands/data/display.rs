@@ -39,7 +39,7 @@ impl Progress for Display {
             let total = total.map_or("unknown size".to_owned(), size);
             return match done {
                 0 => eprintln!("{what}: {total}"),
-                _ => eprintln!("{what}: {total}, going on after {}", size(done)),
+                _ => eprintln!("{what}: {total}, resuming after {}", size(done)),
             };
         }
         let bar = match total {

@@ -15,12 +15,12 @@ use crate::experiments::heads::{Plan, plain};
 use crate::experiments::interrupt::Interrupt;
 use circulant_data::Normalisation;
 
-/// Bayesian heads on frozen features of CIFAR-10, with its corruptions as the data they should find strange.
+/// Bayesian heads on frozen features of CIFAR-10, with its corruptions as out-of-distribution data.
 ///
 /// Computes the features of all pictures and of corrupted test pictures with an encoder (ONNX), once; trains nine heads with
-/// every seed on them; evaluates accuracy, calibration, strangeness per corruption and severity, norms, margins and certified
+/// every seed on them; evaluates accuracy, calibration, out-of-distribution detection per corruption and severity, norms, margins and certified
 /// radii; and writes report.html, results.json, all figures and all run folders below --out. What is already there is
-/// not repeated, so the same command goes on after Ctrl-C.
+/// not repeated, so the same command resumes after Ctrl-C.
 #[derive(Args)]
 #[command(after_help = "Examples:
   circulant reproduce heads --encoder resnet50.onnx --resize 96x96

@@ -21,10 +21,10 @@ use circulant_data::Normalisation;
 
 /// Vision transformers with dense and with spectral projections, trained alike on CIFAR-10 or Tiny ImageNet.
 ///
-/// Trains both models, an epoch of each by turns, keeps the checkpoint with the smallest validation loss, tests it, measures the
+/// Trains both models, alternating between them epoch by epoch, keeps the checkpoint with the smallest validation loss, tests it, measures the
 /// curvature of the loss there, and writes report.html, results.json, all figures and all run folders below --out. Prints
-/// the table beside the paper's. What is already there is not repeated, so the same command goes on after Ctrl-C or in
-/// another sitting.
+/// the table beside the paper's. What is already there is not repeated, so the same command resumes after Ctrl-C or
+/// another day.
 #[derive(Args)]
 #[command(after_help = "Examples:
   circulant reproduce vit --epochs 16
@@ -52,7 +52,7 @@ pub(super) struct Vit {
     /// The length of the schedule: after so many epochs the learning rate is zero.
     #[arg(long, default_value_t = 200, value_name = "N")]
     epochs: u64,
-    /// Training time of all models together, over all sittings, such as 60m or 2h. The models train by turns, and all stop at
+    /// Training time of all models together, over all runs of this command, such as 60m or 2h. The models alternate, and all stop at
     /// the same number of images: when another epoch of each would not fit. The schedule stays that of --epochs.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     budget: Option<Duration>,

@@ -1,4 +1,4 @@
-//! The paper's second experiment: Bayesian heads on frozen features, with corrupted pictures as the strange data.
+//! The paper's second experiment: Bayesian heads on frozen features, with corrupted pictures as the out-of-distribution data.
 
 pub mod paper;
 mod report;
@@ -215,7 +215,7 @@ impl Work<'_> {
         )?;
         if trained.stop == Stop::Asked {
             bail!(
-                "stopped in {title}; the same command goes on from there (--out {})",
+                "stopped in {title}; the same command resumes there (--out {})",
                 self.plan.out.display()
             );
         }
@@ -244,19 +244,19 @@ impl Work<'_> {
         let id = sampling.predict(network, &sets.test, normalisation, "test features")?;
         let (class, _) = class_metrics(&probabilities(&id)?, &labels_of(&sets.test)?)?;
         let (mut corruptions, mut entropies) = (Vec::new(), Vec::new());
-        for strange in &sets.corrupted {
-            let name = strange.corruption.name();
-            let ood = sampling.predict(network, &strange.set, normalisation, name)?;
+        for corrupted in &sets.corrupted {
+            let name = corrupted.corruption.name();
+            let ood = sampling.predict(network, &corrupted.set, normalisation, name)?;
             let metrics = ood_metrics(&id, &ood)?;
-            let (class, _) = class_metrics(&probabilities(&ood)?, &labels_of(&strange.set)?)?;
+            let (class, _) = class_metrics(&probabilities(&ood)?, &labels_of(&corrupted.set)?)?;
             corruptions.push(CorruptionMetrics {
                 corruption: name,
-                severity: strange.severity.level(),
+                severity: corrupted.severity.level(),
                 auroc: metrics.auroc,
                 fpr95: metrics.fpr95,
                 accuracy: class.accuracy,
             });
-            if strange.severity.level() == 5 {
+            if corrupted.severity.level() == 5 {
                 entropies.extend(ood.predictive_entropy);
             }
         }
@@ -319,7 +319,7 @@ impl Experiment {
                 sets.test.len(),
                 sets.corrupted
                     .first()
-                    .map_or(0, |strange| strange.set.len()),
+                    .map_or(0, |corrupted| corrupted.set.len()),
             ],
             features: sets.features(),
             seeds: plan.seeds.clone(),

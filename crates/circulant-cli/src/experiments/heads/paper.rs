@@ -1,4 +1,4 @@
-//! What the paper reports for heads on frozen features of CIFAR-10, with CIFAR-10-C as the strange data.
+//! What the paper reports for heads on frozen features of CIFAR-10, with CIFAR-10-C as the out-of-distribution data.
 
 use crate::report::{Better, Metric};
 

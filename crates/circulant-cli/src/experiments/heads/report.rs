@@ -16,12 +16,12 @@ use crate::report::{
 /// The page.
 pub fn document(experiment: &Experiment, results: &Results) -> anyhow::Result<Document> {
     let seeds: Vec<String> = results.seeds.iter().map(u64::to_string).collect();
-    let [train, test, strange] = results.inputs;
+    let [train, test, corrupted] = results.inputs;
     Ok(Document {
         title: format!("Bayesian heads on frozen features of {}", results.data),
         intro: vec![format!(
             "{} pooled features per picture; {} SVI steps per head, seeds {}, {} posterior samples per prediction. Learned from \
-             {train} pictures, tested on {test}, and shown {strange} corrupted ones of each of {} kinds.",
+             {train} pictures, tested on {test}, and shown {corrupted} corrupted ones of each of {} kinds.",
             results.features,
             results.settings.training.steps,
             seeds.join(", "),

@@ -7,7 +7,7 @@ use super::super::config::RunConfig;
 use super::super::evaluation::ClassMetrics;
 use super::super::values::Values;
 
-/// How well one kind of strange pictures is told apart.
+/// How well one kind of corrupted pictures is told apart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CorruptionMetrics {
     /// The corruption.

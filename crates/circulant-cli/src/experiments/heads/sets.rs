@@ -20,7 +20,7 @@ use circulant_data::fetch::{FetchOptions, Progress, fetch};
 use circulant_data::known::KNOWN;
 use circulant_data::{ImageSet, Split};
 
-/// Decides which pictures are corrupted, and about the corruptions' noise.
+/// The seed of which pictures are corrupted, and of the corruptions' noise.
 const SEED: u64 = 0;
 
 /// How the features are had.
@@ -58,7 +58,7 @@ pub struct Sets {
     pub train: ImageSet,
     /// To test on.
     pub test: ImageSet,
-    /// Strange ones.
+    /// Out of distribution.
     pub corrupted: Vec<Corrupted>,
 }
 

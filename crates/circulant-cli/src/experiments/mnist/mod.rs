@@ -1,4 +1,4 @@
-//! The paper's first experiment: six models on MNIST, with Fashion-MNIST as the strange data.
+//! The paper's first experiment: six models on MNIST, with Fashion-MNIST as the out-of-distribution data.
 
 pub mod paper;
 mod report;
@@ -137,7 +137,7 @@ impl Work<'_> {
             let trained = train(&folder, &self.data, self.interrupt, &title)?;
             if trained.stop == Stop::Asked {
                 bail!(
-                    "stopped in {title}; the same command goes on from there (--out {})",
+                    "stopped in {title}; the same command resumes there (--out {})",
                     self.plan.out.display()
                 );
             }

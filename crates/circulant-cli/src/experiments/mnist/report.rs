@@ -64,7 +64,7 @@ pub fn document(experiment: &Experiment) -> anyhow::Result<Document> {
         ),
         intro: vec![format!(
             "Compact Bayesian models, {} SVI steps each, seeds {}, {} posterior samples per prediction. Learned from \
-             {} images, tested on {}, and shown {} strange ones.",
+             {} images, tested on {}, and on {} out-of-distribution ones.",
             plan.settings.training.steps,
             seeds.join(", "),
             plan.samples,
@@ -256,7 +256,7 @@ fn entropies(experiment: &Experiment) -> anyhow::Result<Section> {
             densities: vec![
                 density(upper(sets.name), &example.id.predictive_entropy)?,
                 density(
-                    &format!("{} (strange)", upper(sets.ood_name)),
+                    &format!("{} (OOD)", upper(sets.ood_name)),
                     &example.ood.predictive_entropy,
                 )?,
             ],
@@ -266,8 +266,8 @@ fn entropies(experiment: &Experiment) -> anyhow::Result<Section> {
     }
     Ok(Section::new("Knowing what it does not know").figure(Figure::of(
         "entropy",
-        "Densities of the predictive entropy, first seed. Known digits should be on the left, strange images on the \
-         right; the small window shows where the model is nearly certain.",
+        "Densities of the predictive entropy, first seed. Digits should be on the left, out-of-distribution images on \
+         the right; the small window shows where the model is nearly certain.",
         drawings,
     )))
 }
@@ -412,7 +412,7 @@ fn settings(experiment: &Experiment) -> Section {
         "Steps, optimiser, learning rate and rank are the paper's. It does not say the batch ({}), the size of the \
          initial weights of hidden layers (times {}), the initial deviation of posteriors ({deviation} times the layer's initial weights) and the samples \
          per step ({}). They are the same for all models and were chosen on 10,000 MNIST training images held out \
-         for that, with Fashion-MNIST's training images as the strange ones; no test set was looked at.",
+         for that, with Fashion-MNIST's training images as the out-of-distribution ones; no test set was looked at.",
         training.batch, model.initial_scale, training.samples
     ))
 }

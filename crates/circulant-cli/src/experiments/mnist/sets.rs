@@ -20,11 +20,11 @@ pub enum Choice {
     Glyphs,
 }
 
-/// Images for training, for testing, and strange ones.
+/// Images for training, for testing, and out-of-distribution ones.
 pub struct Sets {
     /// `mnist` or `glyphs`.
     pub name: &'static str,
-    /// What strange images are called.
+    /// What the out-of-distribution images are called.
     pub ood_name: &'static str,
     /// To learn from.
     pub train: ImageSet,

@@ -5,7 +5,7 @@
 //! | `config.toml` | all settings |
 //! | `run.json` | command, versions, commit, machine; shape, classes and fingerprint of the data; parameters |
 //! | `epochs.jsonl` | losses, accuracies, learning rate and seconds, one line per epoch |
-//! | `last.safetensors` | parameters and optimiser, to go on from |
+//! | `last.safetensors` | parameters and optimiser, to resume from |
 //! | `best.safetensors` | the same at the epoch with the smallest validation loss |
 //! | `curves.svg` | losses over the epochs |
 
@@ -131,7 +131,7 @@ impl VitFolder {
         &self.path
     }
 
-    /// The checkpoint to go on from.
+    /// The checkpoint to resume from.
     pub fn last(&self) -> PathBuf {
         self.path.join("last.safetensors")
     }
@@ -155,7 +155,7 @@ impl VitFolder {
     pub fn model(&self, checkpoint: &Path) -> anyhow::Result<(VisionTransformer, u64)> {
         ensure!(
             checkpoint.exists(),
-            "{} does not exist yet; an epoch has to end first, so go on training with the command in {}",
+            "{} does not exist yet; an epoch has to end first, so train on with the command in {}",
             checkpoint.display(),
             self.path.join(FACTS).display()
         );

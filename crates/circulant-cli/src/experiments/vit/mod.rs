@@ -172,7 +172,7 @@ impl Plan {
         })
     }
 
-    /// Trains all runs, one epoch of each by turns, so that at every moment they have seen the same number of images.
+    /// Trains all runs, one epoch of each, alternating, so that at every moment they have seen the same number of images.
     pub fn train(&self, interrupt: &Interrupt) -> anyhow::Result<(Vec<VitFolder>, End)> {
         ensure!(
             !self.configs.is_empty(),
@@ -215,7 +215,7 @@ impl Plan {
                 );
                 if !run.epoch(interrupt, &title)? || interrupt.is_asked() {
                     bail!(
-                        "stopped in {title}; the same command goes on from there (--out {})",
+                        "stopped in {title}; the same command resumes there (--out {})",
                         self.out.display()
                     );
                 }

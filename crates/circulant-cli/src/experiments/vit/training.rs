@@ -96,7 +96,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Begins the run of a folder, or goes on from its last checkpoint.
+    /// Begins the run of a folder, or resumes it from its last checkpoint.
     pub fn open(folder: VitFolder, images: &'a Images) -> anyhow::Result<Self> {
         let (config, set) = (&folder.config, &images.training);
         let batch = config.training.batch;
@@ -111,7 +111,7 @@ impl<'a> Run<'a> {
         if folder.last().exists() {
             let anew = || {
                 format!(
-                    "cannot go on with {}; put a whole copy of its files back, or delete the folder and train anew",
+                    "cannot resume {}; put a whole copy of its files back, or delete the folder and train anew",
                     folder.path().display()
                 )
             };
