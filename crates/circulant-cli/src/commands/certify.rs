@@ -6,7 +6,7 @@ use anyhow::ensure;
 use clap::Args;
 use serde::Serialize;
 
-use super::output::{Format, OutFile, json_line, print};
+use super::output::{OutFile, RowFormat, json_line, print};
 use super::reading::Reading;
 use crate::experiments::certification::{Certification, InputRow, Quantiles, Radii, Summary};
 use crate::experiments::folder::pretty;
@@ -72,7 +72,7 @@ pub struct Certify {
 }
 
 fn parse_out(text: &str) -> Result<OutFile, String> {
-    OutFile::parse(text, &[Format::Csv, Format::Json])
+    OutFile::parse(text, &[RowFormat::Csv, RowFormat::Json])
 }
 
 /// The JSON file of `--out`.
@@ -105,7 +105,7 @@ impl Certify {
         let (summary, rows) = certification.certify(&run, &set)?;
         if let Some(file) = &self.out {
             let text = match file.format {
-                Format::Json => pretty(&Everything {
+                RowFormat::Json => pretty(&Everything {
                     summary: &summary,
                     rows: &rows,
                 })?,

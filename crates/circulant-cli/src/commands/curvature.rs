@@ -10,9 +10,9 @@ use super::data::display::Display;
 use super::flags::Fetching;
 use super::output::print;
 use crate::experiments::folder::{DataFacts, pretty};
-use crate::experiments::vit::curvature::{Settings, Space, SpaceCurvature, measure};
+use crate::experiments::vit::curvature::{CurvatureSettings, Space, SpaceCurvature, measure};
 use crate::experiments::vit::folder::VitFolder;
-use crate::experiments::vit::sets::{Request, Sets};
+use crate::experiments::vit::sets::{VitRequest, VitSets};
 
 /// Measure the curvature of the validation loss at a checkpoint of `reproduce vit`.
 ///
@@ -30,13 +30,13 @@ pub struct CurvatureCommand {
     #[arg(long, value_enum)]
     subspace: Option<Space>,
     /// How many validation images, the first ones.
-    #[arg(long, value_name = "N", default_value_t = Settings::default().images)]
+    #[arg(long, value_name = "N", default_value_t = CurvatureSettings::default().images)]
     images: usize,
     /// The residual at which the search stops, relative to the eigenvalue.
-    #[arg(long, value_name = "X", default_value_t = Settings::default().tolerance)]
+    #[arg(long, value_name = "X", default_value_t = CurvatureSettings::default().tolerance)]
     tolerance: f64,
     /// Stop after so many products with the matrix in any case.
-    #[arg(long, value_name = "N", default_value_t = Settings::default().max_products)]
+    #[arg(long, value_name = "N", default_value_t = CurvatureSettings::default().max_products)]
     max_products: usize,
     /// Where the run's data are now, if not where they were.
     #[arg(long, value_name = "NAME|PATH")]
@@ -53,14 +53,14 @@ pub struct CurvatureCommand {
 struct Output {
     checkpoint: PathBuf,
     steps: u64,
-    settings: Settings,
+    settings: CurvatureSettings,
     spaces: Vec<SpaceCurvature>,
 }
 
 impl CurvatureCommand {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
-        let settings = Settings {
+        let settings = CurvatureSettings {
             images: self.images,
             tolerance: self.tolerance,
             max_products: self.max_products,
@@ -93,18 +93,18 @@ impl CurvatureCommand {
     }
 
     /// The run's own data, by which validation images are known.
-    fn sets(&self, folder: &VitFolder) -> anyhow::Result<Sets> {
+    fn sets(&self, folder: &VitFolder) -> anyhow::Result<VitSets> {
         let options = self.fetching.options()?;
         let config = &folder.config.data;
         let [_, height, width] = folder.facts.data.image();
         let place = self.data.as_ref().unwrap_or(&config.train);
-        let request = Request {
+        let request = VitRequest {
             place: place.clone(),
             first: config.first,
             size: Path::new(place).is_dir().then_some([height, width]),
             validation: Some(config.validation),
         };
-        let sets = Sets::load(&request, &options, &Display::new())?;
+        let sets = VitSets::load(&request, &options, &Display::new())?;
         let found = DataFacts::of(&sets.images.training);
         ensure!(
             found.fingerprint == folder.facts.data.fingerprint,

@@ -63,7 +63,7 @@ pub struct Features {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Summary {
+struct FeaturesSummary {
     out: PathBuf,
     images: usize,
     features: usize,
@@ -107,7 +107,7 @@ impl Features {
             Numbers::F32
         };
         let done = compute(&encoder, &set, &self.out, numbers, &interrupt, "features")?;
-        let summary = Summary {
+        let summary = FeaturesSummary {
             out: self.out.clone(),
             images: set.len(),
             features: encoder.features(),

@@ -78,7 +78,7 @@ pub struct Head {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Summary {
+struct HeadSummary {
     head: PathBuf,
     model: &'static str,
     weights: usize,
@@ -168,7 +168,7 @@ impl Head {
         );
         let head = self.out.join("head.json");
         saved.write(&network, &head)?;
-        let summary = Summary {
+        let summary = HeadSummary {
             head,
             model: folder.config.model.kind.name(),
             weights: folder.facts.weights,
@@ -186,7 +186,7 @@ impl Head {
     }
 }
 
-fn plain(summary: &Summary) -> String {
+fn plain(summary: &HeadSummary) -> String {
     let mut text = format!(
         "{}: {} weights, {} biases, {} steps in {:.1} s, temperature {:.3}\n",
         summary.head.display(),

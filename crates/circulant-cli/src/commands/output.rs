@@ -26,7 +26,7 @@ pub fn json_line(object: &impl Serialize) -> anyhow::Result<String> {
 
 /// How a file holds rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum RowFormat {
     /// A header and lines.
     Csv,
     /// One value.
@@ -37,7 +37,7 @@ pub enum Format {
     Npy,
 }
 
-impl Format {
+impl RowFormat {
     fn extension(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -54,17 +54,17 @@ pub struct OutFile {
     /// Where.
     pub path: PathBuf,
     /// How.
-    pub format: Format,
+    pub format: RowFormat,
 }
 
 impl OutFile {
     /// For clap: a path with one of these extensions.
-    pub fn parse(text: &str, formats: &[Format]) -> Result<Self, String> {
+    pub fn parse(text: &str, formats: &[RowFormat]) -> Result<Self, String> {
         let path = PathBuf::from(text);
         let extension = path
             .extension()
             .map(|extension| extension.to_string_lossy().to_lowercase());
-        let known = |format: &&Format| extension.as_deref() == Some(format.extension());
+        let known = |format: &&RowFormat| extension.as_deref() == Some(format.extension());
         match formats.iter().find(known) {
             Some(&format) => Ok(Self { path, format }),
             None => {

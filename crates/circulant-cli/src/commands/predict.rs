@@ -6,7 +6,7 @@ use circulant::bayes::Predictions;
 use clap::Args;
 use serde::Serialize;
 
-use super::output::{Format, OutFile, print};
+use super::output::{OutFile, RowFormat, print};
 use super::reading::Reading;
 use crate::experiments::config::{DataConfig, Draw};
 use crate::experiments::evaluation::Sampling;
@@ -62,7 +62,7 @@ pub struct Predict {
 }
 
 fn parse_out(text: &str) -> Result<OutFile, String> {
-    use Format::{Csv, Json, JsonLines, Npy};
+    use RowFormat::{Csv, Json, JsonLines, Npy};
     OutFile::parse(text, &[Csv, Json, JsonLines, Npy])
 }
 
@@ -107,10 +107,10 @@ impl Predict {
             None => print(&csv(&rows, predictions.classes)?),
             Some(file) => {
                 let bytes = match file.format {
-                    Format::Csv => csv(&rows, predictions.classes)?.into_bytes(),
-                    Format::Json => (serde_json::to_string_pretty(&rows)? + "\n").into_bytes(),
-                    Format::JsonLines => json_lines(&rows)?.into_bytes(),
-                    Format::Npy => array(&rows, predictions.classes),
+                    RowFormat::Csv => csv(&rows, predictions.classes)?.into_bytes(),
+                    RowFormat::Json => (serde_json::to_string_pretty(&rows)? + "\n").into_bytes(),
+                    RowFormat::JsonLines => json_lines(&rows)?.into_bytes(),
+                    RowFormat::Npy => array(&rows, predictions.classes),
                 };
                 write(&file.path, &bytes)?;
                 eprintln!("{} predictions in {}", rows.len(), file.path.display());

@@ -14,8 +14,8 @@ use super::output::print;
 use crate::experiments::config::ModelKind;
 use crate::experiments::folder::pretty;
 use crate::experiments::interrupt::Interrupt;
-use crate::experiments::mnist::sets::{Choice, Sets};
-use crate::experiments::mnist::{Plan, plain, settings};
+use crate::experiments::mnist::sets::{MnistChoice, MnistSets};
+use crate::experiments::mnist::{MnistPlan, plain, settings};
 
 /// Run the paper's experiments and compare with its tables.
 #[derive(Args)]
@@ -56,8 +56,8 @@ impl Reproduce {
   circulant reproduce mnist --data glyphs --first 2000 --steps 100 --out runs/quick")]
 struct Mnist {
     /// Which data to run on.
-    #[arg(long, value_enum, default_value_t = Choice::Auto)]
-    data: Choice,
+    #[arg(long, value_enum, default_value_t = MnistChoice::Auto)]
+    data: MnistChoice,
     /// The folder for everything.
     #[arg(long, value_name = "FOLDER", default_value = "runs/mnist")]
     out: PathBuf,
@@ -94,7 +94,7 @@ impl Mnist {
         let mut shared = settings::shared();
         shared.training.steps = self.steps;
         shared.check()?;
-        let sets = Sets::load(self.data, self.first, &options, &Display::new())?;
+        let sets = MnistSets::load(self.data, self.first, &options, &Display::new())?;
         if let Some(reason) = &sets.fallback {
             eprintln!("NOT MNIST: running on drawn glyphs, because {reason}");
         }
@@ -112,7 +112,7 @@ impl Mnist {
         } else {
             Vec::new()
         };
-        let plan = Plan {
+        let plan = MnistPlan {
             models: models.collect(),
             beyond,
             sets,

@@ -122,7 +122,7 @@ pub struct Train {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Summary {
+struct TrainSummary {
     out: PathBuf,
     model: &'static str,
     weights: usize,
@@ -192,7 +192,7 @@ impl Train {
         if let Some(warning) = warning {
             eprintln!("{warning}");
         }
-        let summary = Summary {
+        let summary = TrainSummary {
             out: folder.path().to_owned(),
             model: folder.config.model.kind.name(),
             weights: folder.facts.weights,

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::loaded::LoadedRun;
 use super::pictures;
-use super::progress::Progress;
+use super::progress::WorkProgress;
 use super::source::tensor;
 use circulant_data::ImageSet;
 
@@ -222,7 +222,7 @@ impl Certification {
             let config = PosteriorGeometryConfig::new()
                 .with_samples(self.samples)
                 .with_seed(self.seed);
-            let mut progress = Progress::new("posterior samples", self.samples as u64);
+            let mut progress = WorkProgress::new("posterior samples", self.samples as u64);
             let report = |done: usize, _| progress.at(done as u64, String::new);
             let found = config.measure_with_progress(&run.network, images, target, report)?;
             progress.clear();

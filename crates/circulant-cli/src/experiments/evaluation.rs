@@ -8,7 +8,7 @@ use circulant::metrics::{
 use circulant::models::ImageClassifier;
 use serde::Serialize;
 
-use super::progress::Progress;
+use super::progress::WorkProgress;
 use super::source::tensor;
 use circulant_data::{ImageSet, Normalisation};
 
@@ -72,7 +72,7 @@ impl Sampling {
         let config = PredictiveConfig::new()
             .with_samples(self.samples)
             .with_seed(self.seed);
-        let mut progress = Progress::quiet(title, set.len() as u64);
+        let mut progress = WorkProgress::quiet(title, set.len() as u64);
         let images = tensor(set, normalisation)?;
         let report = |done: usize, _| progress.at(done as u64, String::new);
         let predictions = config.predict_with_progress(network, images, report)?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::bail;
 
 use super::interrupt::Interrupt;
-use super::progress::Progress;
+use super::progress::WorkProgress;
 use circulant_data::ImageSet;
 use circulant_data::encode::{Encoder, FeatureFile, Identity, Numbers};
 
@@ -54,7 +54,7 @@ pub fn compute(
         return Ok(done);
     }
     let mut file = FeatureFile::open(path, identity)?;
-    let mut progress = Progress::new(title, set.len() as u64);
+    let mut progress = WorkProgress::new(title, set.len() as u64);
     let start = Instant::now();
     while file.done() < set.len() {
         if interrupt.is_asked() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// How far one piece of work is.
-pub struct Progress {
+pub struct WorkProgress {
     title: String,
     total: u64,
     bar: Option<ProgressBar>,
@@ -18,7 +18,7 @@ pub struct Progress {
 /// Between two lines where there is no terminal.
 const LINES_EVERY: Duration = Duration::from_secs(10);
 
-impl Progress {
+impl WorkProgress {
     /// Work of `total` parts under a title.
     pub fn new(title: impl Into<String>, total: u64) -> Self {
         let title = title.into();

@@ -9,7 +9,7 @@ use burn::tensor::{Tensor, TensorData};
 use circulant::data::{BatchOrder, LabelledData};
 
 use super::config::{DataConfig, Draw};
-use super::progress::Progress;
+use super::progress::WorkProgress;
 use circulant_data::known::{DRAWN, names};
 use circulant_data::{
     Cache, DataSet, ImageSet, Labels, Normalisation, Pixels, ReadOptions, Split, load_known, read,
@@ -116,7 +116,7 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
         options.size,
         Cache::from_environment(),
     ) {
-        let bar = Mutex::new(Progress::quiet("decoding pictures", 0));
+        let bar = Mutex::new(WorkProgress::quiet("decoding pictures", 0));
         let progress = |done: usize, all: usize| {
             // A thread that finds the bar in use leaves it to the other one.
             if let Ok(mut bar) = bar.try_lock() {

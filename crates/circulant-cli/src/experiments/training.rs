@@ -14,7 +14,7 @@ use super::config::{Inference, RunConfig};
 use super::folder::{RunFolder, StepLine};
 use super::interrupt::Interrupt;
 use super::model;
-use super::progress::Progress;
+use super::progress::WorkProgress;
 
 /// What training gave.
 pub struct Trained {
@@ -72,7 +72,7 @@ pub fn train_observed(
             })?;
     }
     let mut log = folder.log_from(svi.steps_done())?;
-    let mut progress = Progress::new(title, config.training.steps);
+    let mut progress = WorkProgress::new(title, config.training.steps);
     let (before, start) = (log.seconds, Instant::now());
     let (mut failed, mut loss) = (None, None);
     let plan = CheckpointPlan {

@@ -13,7 +13,7 @@ use super::write::write_atomically;
 
 /// How loud a banner is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
+pub enum BannerKind {
     /// Good to know.
     Note,
     /// Changes what the numbers mean.
@@ -57,7 +57,7 @@ pub enum Block {
     /// A figure over the whole width, or half of it when it has one drawing and a neighbour too.
     Figure(Figure),
     /// A box that cannot be missed.
-    Banner(Severity, String),
+    Banner(BannerKind, String),
     /// Text as it is, in a fixed-width font.
     Code(String),
 }
@@ -110,7 +110,7 @@ pub struct Document {
     /// Lines below the title.
     pub intro: Vec<String>,
     /// Boxes above everything else.
-    pub banners: Vec<(Severity, String)>,
+    pub banners: Vec<(BannerKind, String)>,
     /// In order.
     pub sections: Vec<Section>,
     /// The footer.
@@ -238,10 +238,10 @@ fn figure(figure: &Figure, ids: &mut Ids) -> String {
     html
 }
 
-fn banner(severity: Severity, text: &str) -> String {
+fn banner(severity: BannerKind, text: &str) -> String {
     let (class, word) = match severity {
-        Severity::Note => ("note", "Note"),
-        Severity::Warning => ("warning", "Warning"),
+        BannerKind::Note => ("note", "Note"),
+        BannerKind::Warning => ("warning", "Warning"),
     };
     format!(
         "<div class=\"banner {class}\" role=\"note\"><strong>{word}</strong> <span>{}</span></div>\n",

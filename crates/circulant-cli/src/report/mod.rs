@@ -18,7 +18,7 @@ pub mod table;
 mod write;
 
 pub use comparison::{Better, Comparison, ComparisonRow, Estimate, Metric};
-pub use document::{Block, Document, Figure, Section, Severity};
+pub use document::{BannerKind, Block, Document, Figure, Section};
 pub use error::ReportError;
 pub use provenance::Provenance;
 pub use table::{Align, Cell, Column, Table};

@@ -32,7 +32,7 @@ fn everything_from_data_is_escaped() {
     let mut document = demo::document();
     document.title = evil();
     document.intro.push(evil());
-    document.banners.push((Severity::Warning, evil()));
+    document.banners.push((BannerKind::Warning, evil()));
     document.provenance = Provenance {
         command: evil(),
         seeds: Vec::new(),
@@ -62,7 +62,7 @@ fn everything_from_data_is_escaped() {
             .table(table)
             .figure(Figure::new(EVIL, EVIL, drawing))
             .with(Block::Code(evil()))
-            .with(Block::Banner(Severity::Note, evil())),
+            .with(Block::Banner(BannerKind::Note, evil())),
     );
     let page = document.html().unwrap();
     assert_well_formed(&page);

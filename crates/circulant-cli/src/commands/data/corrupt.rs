@@ -10,7 +10,7 @@ use super::super::output::{json_line, print};
 use super::super::reading::Reading;
 use crate::experiments::config::DataConfig;
 use crate::experiments::folder::write;
-use crate::experiments::progress::Progress;
+use crate::experiments::progress::WorkProgress;
 use crate::experiments::source;
 use circulant_data::corrupt::{Corruption, Severity, contact_sheet, corrupt, encode_png};
 use circulant_data::{ImageSet, Pixels, Split, npy};
@@ -126,7 +126,7 @@ impl Corrupt {
             npy::u8_bytes(&[all], &labels.repeat(Severity::ALL.len())),
         )?;
         let mut rows = Vec::new();
-        let mut progress = Progress::new("corrupting", (corruptions.len() * all) as u64);
+        let mut progress = WorkProgress::new("corrupting", (corruptions.len() * all) as u64);
         for &corruption in corruptions {
             let mut bytes = Vec::with_capacity(all * set.row());
             for severity in Severity::ALL {

@@ -9,9 +9,9 @@ use super::super::data::display::Display;
 use super::super::flags::{Fetching, Preparing};
 use super::super::output::print;
 use crate::experiments::folder::pretty;
-use crate::experiments::heads::sets::Request;
+use crate::experiments::heads::sets::FeatureRequest;
 use crate::experiments::heads::settings::{heads, shared};
-use crate::experiments::heads::{Plan, plain};
+use crate::experiments::heads::{HeadsPlan, plain};
 use crate::experiments::interrupt::Interrupt;
 use circulant_data::Normalisation;
 
@@ -77,7 +77,7 @@ impl Heads {
         let interrupt = Interrupt::listen()?;
         let options = self.fetching.options()?;
         let features = self.features.clone();
-        let request = Request {
+        let request = FeatureRequest {
             folder: features.unwrap_or_else(|| self.out.join("features")),
             encoder: self.encoder.clone(),
             preprocessing: self.preparing.preprocessing(),
@@ -112,7 +112,7 @@ impl Heads {
         if !self.heads.is_empty() {
             chosen.retain(|head| self.heads.contains(&head.name));
         }
-        let plan = Plan {
+        let plan = HeadsPlan {
             sets,
             data: self.data.clone(),
             seeds: self.seeds.clone(),

@@ -13,10 +13,12 @@ use super::super::reading::parse_size;
 use crate::experiments::folder::pretty;
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::version::VERSION;
-use crate::experiments::vit::curvature::Settings;
-use crate::experiments::vit::sets::{Request, Sets};
-use crate::experiments::vit::settings::{Kind, VitConfig, VitData, VitModel, VitTraining};
-use crate::experiments::vit::{Plan, plain};
+use crate::experiments::vit::curvature::CurvatureSettings;
+use crate::experiments::vit::sets::{VitRequest, VitSets};
+use crate::experiments::vit::settings::{
+    ProjectionChoice, VitConfig, VitData, VitModel, VitTraining,
+};
+use crate::experiments::vit::{VitPlan, plain};
 use circulant_data::Normalisation;
 
 /// Vision transformers with dense and with spectral projections, trained alike on CIFAR-10 or Tiny ImageNet.
@@ -45,7 +47,7 @@ pub(super) struct Vit {
         value_delimiter = ',',
         default_value = "dense,spectral"
     )]
-    models: Vec<Kind>,
+    models: Vec<ProjectionChoice>,
     /// Seeds, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "0")]
     seeds: Vec<u64>,
@@ -107,21 +109,23 @@ impl Vit {
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let interrupt = Interrupt::listen()?;
         let options = self.fetching.options()?;
-        let request = Request {
+        let request = VitRequest {
             place: self.data.clone(),
             first: self.first,
             size: self.size,
             validation: self.validation,
         };
-        let sets = Sets::load(&request, &options, &Display::new())?;
+        let sets = VitSets::load(&request, &options, &Display::new())?;
         let configs = self.configs(&sets)?;
-        let plan = Plan {
+        let plan = VitPlan {
             configs,
             budget: self.budget,
-            curvature: (!self.no_curvature).then(|| Settings {
+            curvature: (!self.no_curvature).then(|| CurvatureSettings {
                 // A quick look may hold fewer out.
-                images: Settings::default().images.min(sets.images.validation.len()),
-                ..Settings::default()
+                images: CurvatureSettings::default()
+                    .images
+                    .min(sets.images.validation.len()),
+                ..CurvatureSettings::default()
             }),
             sets,
             out: self.out.clone(),
@@ -138,7 +142,7 @@ impl Vit {
         Ok(())
     }
 
-    fn configs(&self, sets: &Sets) -> anyhow::Result<Vec<VitConfig>> {
+    fn configs(&self, sets: &VitSets) -> anyhow::Result<Vec<VitConfig>> {
         let training = &sets.images.training;
         let patch = self
             .patch

@@ -18,8 +18,8 @@ use circulant::geometry::{CertificateConfig, Lipschitz, PosteriorGeometryConfig,
 use circulant::models::ImageClassifier;
 use serde::{Deserialize, Serialize};
 
-use self::results::{CorruptionMetrics, Geometry, HeadResult, Results, RunMetrics};
-use self::sets::Sets;
+use self::results::{CorruptionMetrics, HeadGeometry, HeadMetrics, HeadResult, HeadsResults};
+use self::sets::FeatureSets;
 use super::certification::Quantiles;
 use super::config::RunConfig;
 use super::evaluation::{Sampling, class_metrics, labels_of, ood_metrics, probabilities};
@@ -43,9 +43,9 @@ const PER_SAMPLE: usize = 200;
 const LOOKS: u64 = 40;
 
 /// What is asked for.
-pub struct Plan {
+pub struct HeadsPlan {
     /// The features.
-    pub sets: Sets,
+    pub sets: FeatureSets,
     /// What the pictures are called.
     pub data: String,
     /// Seeds of the runs.
@@ -70,7 +70,7 @@ pub struct BoundLine {
 }
 
 /// A head and all its runs.
-pub struct Outcome {
+pub struct HeadOutcome {
     /// The head.
     pub variant: Variant,
     /// Its numbers.
@@ -88,23 +88,23 @@ pub struct Outcome {
 }
 
 /// Everything that was run.
-pub struct Experiment {
+pub struct HeadsExperiment {
     /// What was asked for.
-    pub plan: Plan,
+    pub plan: HeadsPlan,
     /// The heads.
-    pub heads: Vec<Outcome>,
+    pub heads: Vec<HeadOutcome>,
     /// Since when.
     pub start: Instant,
 }
 
-impl Plan {
+impl HeadsPlan {
     /// Whether the numbers may stand beside the paper's.
     pub fn is_the_papers(&self) -> bool {
         self.data == "cifar10"
     }
 
     /// Trains and evaluates everything. Runs that are already whole in the folder are not repeated.
-    pub fn run(self, interrupt: &Interrupt) -> anyhow::Result<Experiment> {
+    pub fn run(self, interrupt: &Interrupt) -> anyhow::Result<HeadsExperiment> {
         let start = Instant::now();
         ensure!(!self.seeds.is_empty(), "expected at least one seed");
         let facts = DataFacts::of(&self.sets.train);
@@ -116,9 +116,9 @@ impl Plan {
             data,
             interrupt,
         };
-        let heads: anyhow::Result<Vec<Outcome>> =
+        let heads: anyhow::Result<Vec<HeadOutcome>> =
             self.heads.iter().map(|head| work.outcome(head)).collect();
-        Ok(Experiment {
+        Ok(HeadsExperiment {
             heads: heads?,
             plan: self,
             start,
@@ -144,7 +144,7 @@ impl Observer for BoundLog {
 }
 
 struct Work<'a> {
-    plan: &'a Plan,
+    plan: &'a HeadsPlan,
     facts: DataFacts,
     data: LabelledData<4>,
     interrupt: &'a Interrupt,
@@ -159,7 +159,7 @@ struct Example {
 }
 
 impl Work<'_> {
-    fn outcome(&self, variant: &Variant) -> anyhow::Result<Outcome> {
+    fn outcome(&self, variant: &Variant) -> anyhow::Result<HeadOutcome> {
         let (mut runs, mut example, mut counts) = (Vec::new(), None, [0; 2]);
         for &seed in &self.plan.seeds {
             let (folder, metrics, found) = self.one(variant, seed)?;
@@ -170,7 +170,7 @@ impl Work<'_> {
         let example = example.context("there is a seed")?;
         let (geometry, bounds, radii) = self.geometry(&example.network)?;
         let modes = settings::modes(&variant.config, self.plan.sets.features());
-        Ok(Outcome {
+        Ok(HeadOutcome {
             result: HeadResult::new(variant.name.clone(), counts, modes, geometry, runs),
             variant: variant.clone(),
             trajectory: example.trajectory,
@@ -185,7 +185,7 @@ impl Work<'_> {
         &self,
         variant: &Variant,
         seed: u64,
-    ) -> anyhow::Result<(RunFolder, RunMetrics, Example)> {
+    ) -> anyhow::Result<(RunFolder, HeadMetrics, Example)> {
         let mut config = variant.config.clone();
         config.training.seed = seed;
         let path = self
@@ -234,7 +234,7 @@ impl Work<'_> {
         network: &Bayesian<ImageClassifier>,
         seed: u64,
         seconds: f64,
-    ) -> anyhow::Result<(RunMetrics, Predictions, Vec<f32>)> {
+    ) -> anyhow::Result<(HeadMetrics, Predictions, Vec<f32>)> {
         let sets = &self.plan.sets;
         let sampling = Sampling {
             samples: self.plan.samples,
@@ -260,7 +260,7 @@ impl Work<'_> {
                 entropies.extend(ood.predictive_entropy);
             }
         }
-        let metrics = RunMetrics {
+        let metrics = HeadMetrics {
             seed,
             class,
             corruptions,
@@ -272,7 +272,7 @@ impl Work<'_> {
     fn geometry(
         &self,
         network: &Bayesian<ImageClassifier>,
-    ) -> anyhow::Result<(Geometry, Vec<f64>, Vec<f64>)> {
+    ) -> anyhow::Result<(HeadGeometry, Vec<f64>, Vec<f64>)> {
         let normalisation = &self.plan.settings.data.normalisation;
         let test = self.plan.sets.test.first(CERTIFIED);
         let few = test.first(PER_SAMPLE);
@@ -292,7 +292,7 @@ impl Work<'_> {
         let of = |pick: &dyn Fn(&circulant::geometry::Certificate) -> f64| -> Vec<f64> {
             inputs.iter().map(pick).collect()
         };
-        let geometry = Geometry {
+        let geometry = HeadGeometry {
             inputs: inputs.len(),
             lipschitz: certificates.network.upper().get(),
             posterior_lipschitz: Quantiles::from(&posterior.bounds),
@@ -307,12 +307,12 @@ impl Work<'_> {
     }
 }
 
-impl Experiment {
+impl HeadsExperiment {
     /// The numbers.
-    pub fn results(&self) -> Results {
+    pub fn results(&self) -> HeadsResults {
         let (plan, sets) = (&self.plan, &self.plan.sets);
         let runs = self.heads.iter().flat_map(|head| &head.result.runs);
-        Results {
+        HeadsResults {
             data: plan.data.clone(),
             inputs: [
                 sets.train.len(),
@@ -332,7 +332,7 @@ impl Experiment {
     }
 
     /// Writes `report.html`, its figures as files, and `results.json`, which is there only when everything else is.
-    pub fn write(&self) -> anyhow::Result<Results> {
+    pub fn write(&self) -> anyhow::Result<HeadsResults> {
         let (out, results) = (&self.plan.out, self.results());
         write_report(out, &document(self, &results)?, &results)?;
         Ok(results)

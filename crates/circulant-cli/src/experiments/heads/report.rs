@@ -3,8 +3,8 @@
 use circulant::metrics::entropy_density;
 
 use super::super::facts::Facts;
-use super::results::{HeadResult, Results};
-use super::{Experiment, Outcome, paper};
+use super::results::{HeadResult, HeadsResults};
+use super::{HeadOutcome, HeadsExperiment, paper};
 use crate::report::figure::{
     Axis, CertifiedAccuracy, Curve, Curves, Densities, Density, Distribution, ENTROPY_ZOOM,
     Histograms, Radii,
@@ -14,7 +14,7 @@ use crate::report::{
 };
 
 /// The page.
-pub fn document(experiment: &Experiment, results: &Results) -> anyhow::Result<Document> {
+pub fn document(experiment: &HeadsExperiment, results: &HeadsResults) -> anyhow::Result<Document> {
     let seeds: Vec<String> = results.seeds.iter().map(u64::to_string).collect();
     let [train, test, corrupted] = results.inputs;
     Ok(Document {
@@ -44,8 +44,8 @@ pub fn document(experiment: &Experiment, results: &Results) -> anyhow::Result<Do
     })
 }
 
-fn main_table(experiment: &Experiment, results: &Results) -> Section {
-    let row = |outcome: &Outcome| {
+fn main_table(experiment: &HeadsExperiment, results: &HeadsResults) -> Section {
+    let row = |outcome: &HeadOutcome| {
         let result = &outcome.result;
         let paper = experiment
             .plan
@@ -85,7 +85,7 @@ fn main_table(experiment: &Experiment, results: &Results) -> Section {
     Section::new("Results beside the paper's").table(table.table())
 }
 
-fn spectrum(results: &Results) -> Section {
+fn spectrum(results: &HeadsResults) -> Section {
     let mut spectral: Vec<&HeadResult> = results
         .heads
         .iter()
@@ -139,7 +139,7 @@ fn spectrum(results: &Results) -> Section {
     ))
 }
 
-fn entropies(experiment: &Experiment, results: &Results) -> anyhow::Result<Section> {
+fn entropies(experiment: &HeadsExperiment, results: &HeadsResults) -> anyhow::Result<Section> {
     let classes = experiment.plan.sets.train.labels().classes();
     let mut drawings = Vec::new();
     for outcome in experiment
@@ -171,8 +171,8 @@ fn entropies(experiment: &Experiment, results: &Results) -> anyhow::Result<Secti
     )))
 }
 
-fn geometry(experiment: &Experiment) -> Section {
-    let row = |outcome: &Outcome| {
+fn geometry(experiment: &HeadsExperiment) -> Section {
+    let row = |outcome: &HeadOutcome| {
         let geometry = &outcome.result.geometry;
         vec![
             Cell::text(&outcome.variant.title),
@@ -193,7 +193,7 @@ fn geometry(experiment: &Experiment) -> Section {
         Column::number("paper's, posterior").grouped("median certified radius"),
         Column::number("largest").grouped("median certified radius"),
     ];
-    let trajectory = |outcome: &Outcome| {
+    let trajectory = |outcome: &HeadOutcome| {
         let x = outcome
             .trajectory
             .iter()
@@ -261,7 +261,7 @@ fn geometry(experiment: &Experiment) -> Section {
         ))
 }
 
-fn corruptions(results: &Results) -> Section {
+fn corruptions(results: &HeadsResults) -> Section {
     let Some(first) = results.heads.first().and_then(|head| head.runs.first()) else {
         return Section::new("Corruption by corruption");
     };

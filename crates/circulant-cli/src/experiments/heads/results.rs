@@ -24,7 +24,7 @@ pub struct CorruptionMetrics {
 
 /// What one run gave.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RunMetrics {
+pub struct HeadMetrics {
     /// The seed.
     pub seed: u64,
     /// On the clean test features.
@@ -35,7 +35,7 @@ pub struct RunMetrics {
     pub seconds: f64,
 }
 
-impl RunMetrics {
+impl HeadMetrics {
     /// The mean over corruptions, and severities unless one is given.
     pub fn mean(&self, severity: Option<usize>, pick: fn(&CorruptionMetrics) -> f64) -> f64 {
         let rows = self.corruptions.iter();
@@ -47,7 +47,7 @@ impl RunMetrics {
 
 /// Geometry of the first seed, in the space of the normalised features.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Geometry {
+pub struct HeadGeometry {
     /// Inputs that were certified.
     pub inputs: usize,
     /// The Lipschitz bound of the posterior's mean.
@@ -90,9 +90,9 @@ pub struct HeadResult {
     /// Training times.
     pub seconds: Values,
     /// Of the first seed.
-    pub geometry: Geometry,
+    pub geometry: HeadGeometry,
     /// One per seed.
-    pub runs: Vec<RunMetrics>,
+    pub runs: Vec<HeadMetrics>,
 }
 
 impl HeadResult {
@@ -101,11 +101,11 @@ impl HeadResult {
         name: String,
         counts: [usize; 2],
         modes: Option<usize>,
-        geometry: Geometry,
-        runs: Vec<RunMetrics>,
+        geometry: HeadGeometry,
+        runs: Vec<HeadMetrics>,
     ) -> Self {
         let values =
-            |pick: &dyn Fn(&RunMetrics) -> f64| Values::new(runs.iter().map(pick).collect());
+            |pick: &dyn Fn(&HeadMetrics) -> f64| Values::new(runs.iter().map(pick).collect());
         Self {
             name,
             weights: counts[0],
@@ -138,7 +138,7 @@ impl HeadResult {
 
 /// The whole file.
 #[derive(Debug, Clone, Serialize)]
-pub struct Results {
+pub struct HeadsResults {
     /// The pictures.
     pub data: String,
     /// Training features, test features, corrupted ones of each kind.

@@ -25,7 +25,7 @@ const SEED: u64 = 0;
 
 /// How the features are had.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct FeatureRequest {
     /// The folder with the files.
     pub folder: PathBuf,
     /// Computes those that are missing.
@@ -53,7 +53,7 @@ pub struct Corrupted {
 }
 
 /// All features, as pictures of one row.
-pub struct Sets {
+pub struct FeatureSets {
     /// To learn from.
     pub train: ImageSet,
     /// To test on.
@@ -62,14 +62,14 @@ pub struct Sets {
     pub corrupted: Vec<Corrupted>,
 }
 
-impl Sets {
+impl FeatureSets {
     /// Features of every picture.
     pub fn features(&self) -> usize {
         self.train.row()
     }
 }
 
-impl Request {
+impl FeatureRequest {
     fn file(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.safetensors"))
     }
@@ -142,7 +142,7 @@ impl Request {
     }
 
     /// Reads all features.
-    pub fn load(&self) -> anyhow::Result<Sets> {
+    pub fn load(&self) -> anyhow::Result<FeatureSets> {
         let read = |path: &Path| -> anyhow::Result<ImageSet> {
             let place = path
                 .to_str()
@@ -192,7 +192,7 @@ impl Request {
             test.row(),
             train.row()
         );
-        Ok(Sets {
+        Ok(FeatureSets {
             train,
             test,
             corrupted,

@@ -1,12 +1,12 @@
 //! The table for the terminal: our numbers, and the paper's below them.
 
-use super::results::Results;
-use super::{Experiment, paper};
+use super::results::HeadsResults;
+use super::{HeadsExperiment, paper};
 use crate::report::Better;
 use crate::report::number::grouped;
 
 /// All heads.
-pub fn plain(experiment: &Experiment, results: &Results) -> String {
+pub fn plain(experiment: &HeadsExperiment, results: &HeadsResults) -> String {
     let seeds: Vec<String> = results.seeds.iter().map(u64::to_string).collect();
     let mut text = format!(
         "{}: {} features, seeds {}, {} posterior samples; AUROC over {} kinds of corrupted pictures\n",

@@ -16,8 +16,8 @@ use circulant::data::LabelledData;
 use circulant::metrics::ReliabilityDiagram;
 use circulant::models::ImageClassifier;
 
-use self::results::{ModelResult, Results, RunMetrics};
-use self::sets::Sets;
+use self::results::{MnistResult, MnistResults, RunMetrics};
+use self::sets::MnistSets;
 use self::settings::Variant;
 use super::config::RunConfig;
 use super::evaluation::{Sampling, class_metrics, labels_of, ood_metrics, probabilities};
@@ -30,9 +30,9 @@ pub use report::document;
 pub use table::plain;
 
 /// What is asked for.
-pub struct Plan {
+pub struct MnistPlan {
     /// The data.
-    pub sets: Sets,
+    pub sets: MnistSets,
     /// Seeds of the runs.
     pub seeds: Vec<u64>,
     /// The paper's models.
@@ -60,11 +60,11 @@ pub struct Example {
 }
 
 /// A model and all its runs.
-pub struct Outcome {
+pub struct MnistOutcome {
     /// The model.
     pub variant: Variant,
     /// Its numbers.
-    pub result: ModelResult,
+    pub result: MnistResult,
     /// The steps of every seed.
     pub steps: Vec<Vec<StepLine>>,
     /// The first seed.
@@ -72,20 +72,20 @@ pub struct Outcome {
 }
 
 /// Everything that was run.
-pub struct Experiment {
+pub struct MnistExperiment {
     /// What was asked for.
-    pub plan: Plan,
+    pub plan: MnistPlan,
     /// The paper's models.
-    pub models: Vec<Outcome>,
+    pub models: Vec<MnistOutcome>,
     /// Our variants.
-    pub beyond: Vec<Outcome>,
+    pub beyond: Vec<MnistOutcome>,
     /// Since when.
     pub start: Instant,
 }
 
-impl Plan {
+impl MnistPlan {
     /// Trains and evaluates everything. Runs that are already whole in the folder are not repeated.
-    pub fn run(self, interrupt: &Interrupt) -> anyhow::Result<Experiment> {
+    pub fn run(self, interrupt: &Interrupt) -> anyhow::Result<MnistExperiment> {
         let start = Instant::now();
         ensure!(!self.seeds.is_empty(), "expected at least one seed");
         let facts = DataFacts::of(&self.sets.train);
@@ -97,14 +97,14 @@ impl Plan {
             data,
             interrupt,
         };
-        let outcomes = |variants: &[Variant]| -> anyhow::Result<Vec<Outcome>> {
+        let outcomes = |variants: &[Variant]| -> anyhow::Result<Vec<MnistOutcome>> {
             variants
                 .iter()
                 .map(|variant| work.outcome(variant))
                 .collect()
         };
         let (models, beyond) = (outcomes(&self.models)?, outcomes(&self.beyond)?);
-        Ok(Experiment {
+        Ok(MnistExperiment {
             plan: self,
             models,
             beyond,
@@ -114,14 +114,14 @@ impl Plan {
 }
 
 struct Work<'a> {
-    plan: &'a Plan,
+    plan: &'a MnistPlan,
     facts: DataFacts,
     data: LabelledData<4>,
     interrupt: &'a Interrupt,
 }
 
 impl Work<'_> {
-    fn outcome(&self, variant: &Variant) -> anyhow::Result<Outcome> {
+    fn outcome(&self, variant: &Variant) -> anyhow::Result<MnistOutcome> {
         let (mut runs, mut steps, mut example, mut count) = (Vec::new(), Vec::new(), None, [0; 2]);
         for &seed in &self.plan.seeds {
             let mut config = variant.config.clone();
@@ -146,8 +146,8 @@ impl Work<'_> {
             steps.push(folder.steps()?);
             example.get_or_insert(evaluated);
         }
-        Ok(Outcome {
-            result: ModelResult::new(variant.name.clone(), count, &runs),
+        Ok(MnistOutcome {
+            result: MnistResult::new(variant.name.clone(), count, &runs),
             variant: variant.clone(),
             steps,
             example: example.expect("there is a seed"),
@@ -185,14 +185,14 @@ impl Work<'_> {
     }
 }
 
-impl Experiment {
+impl MnistExperiment {
     /// The numbers.
-    pub fn results(&self) -> Results {
-        let results = |outcomes: &[Outcome]| {
+    pub fn results(&self) -> MnistResults {
+        let results = |outcomes: &[MnistOutcome]| {
             let results = outcomes.iter().map(|outcome| outcome.result.clone());
             results.collect()
         };
-        Results {
+        MnistResults {
             data: self.plan.sets.name.to_owned(),
             ood: self.plan.sets.ood_name.to_owned(),
             seeds: self.plan.seeds.clone(),
@@ -205,7 +205,7 @@ impl Experiment {
     }
 
     /// Writes `report.html`, its figures as files, and `results.json`, which is there only when everything else is.
-    pub fn write(&self) -> anyhow::Result<Results> {
+    pub fn write(&self) -> anyhow::Result<MnistResults> {
         let results = self.results();
         write_report(&self.plan.out, &document(self)?, &results)?;
         Ok(results)

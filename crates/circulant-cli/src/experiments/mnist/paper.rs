@@ -2,7 +2,7 @@
 
 use super::super::config::ModelKind;
 use super::super::values::Values;
-use super::results::ModelResult;
+use super::results::MnistResult;
 use crate::report::{Better, Metric};
 
 /// The columns of the paper's table: our name, the key in `results.json`, which way is better.
@@ -36,7 +36,7 @@ pub fn metrics() -> Vec<Metric> {
 }
 
 /// Our numbers in the same order.
-pub fn ours(result: &ModelResult) -> [&Values; 6] {
+pub fn ours(result: &MnistResult) -> [&Values; 6] {
     [
         &result.accuracy,
         &result.brier,

@@ -9,13 +9,13 @@ use super::super::evaluation::labels_of;
 use super::super::facts::Facts;
 use super::super::{pictures, source};
 use super::settings::LONGER;
-use super::{Experiment, Outcome, paper};
+use super::{MnistExperiment, MnistOutcome, paper};
 use crate::report::figure::{
     Axis, CertifiedAccuracy, Curve, Curves, Densities, Density, Distribution, Drawing,
     ENTROPY_ZOOM, Histograms, LabelledPoint, PointGroup, Radii, Reliability, Scatter,
 };
 use crate::report::{
-    Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section, Severity, Table,
+    BannerKind, Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section, Table,
 };
 
 /// Test images whose radii are shown.
@@ -28,7 +28,7 @@ const PER_SAMPLE: usize = 16;
 const SMOOTH: usize = 15;
 
 /// The page.
-pub fn document(experiment: &Experiment) -> anyhow::Result<Document> {
+pub fn document(experiment: &MnistExperiment) -> anyhow::Result<Document> {
     let plan = &experiment.plan;
     let seeds: Vec<String> = plan.seeds.iter().map(u64::to_string).collect();
     let mut banners = Vec::new();
@@ -38,7 +38,7 @@ pub fn document(experiment: &Experiment) -> anyhow::Result<Document> {
             Some(reason) => format!("because MNIST could not be had: {reason}"),
         };
         banners.push((
-            Severity::Warning,
+            BannerKind::Warning,
             format!(
                 "This ran on drawn glyphs, not on MNIST, {why}. The numbers cannot be held against the paper's. \
                  `circulant data fetch mnist fashion-mnist` gets the real data."
@@ -91,7 +91,7 @@ fn upper(name: &str) -> &str {
     }
 }
 
-fn comparison_row(outcome: &Outcome, paper: Option<[f64; 6]>) -> ComparisonRow {
+fn comparison_row(outcome: &MnistOutcome, paper: Option<[f64; 6]>) -> ComparisonRow {
     let ours = paper::ours(&outcome.result).map(|values| {
         Some(Estimate {
             mean: values.mean,
@@ -116,7 +116,7 @@ fn facts() -> Vec<Column> {
         .to_vec()
 }
 
-fn results(experiment: &Experiment) -> Section {
+fn results(experiment: &MnistExperiment) -> Section {
     let real = experiment.plan.sets.is_real();
     let rows = experiment.models.iter().map(|outcome| {
         let kind = outcome.variant.config.model.kind;
@@ -144,8 +144,8 @@ fn results(experiment: &Experiment) -> Section {
         .figure(training(experiment))
 }
 
-fn sizes(experiment: &Experiment) -> Drawing {
-    let point = |outcome: &Outcome, label: bool| {
+fn sizes(experiment: &MnistExperiment) -> Drawing {
+    let point = |outcome: &MnistOutcome, label: bool| {
         let accuracy = &outcome.result.accuracy;
         let (low, high) = (accuracy.mean - accuracy.std, accuracy.mean + accuracy.std);
         LabelledPoint {
@@ -197,7 +197,7 @@ fn sizes(experiment: &Experiment) -> Drawing {
     .draw()
 }
 
-fn beyond(experiment: &Experiment) -> Section {
+fn beyond(experiment: &MnistExperiment) -> Section {
     let rows = experiment
         .beyond
         .iter()
@@ -215,7 +215,7 @@ fn beyond(experiment: &Experiment) -> Section {
         .table(table.table())
 }
 
-fn training(experiment: &Experiment) -> Figure {
+fn training(experiment: &MnistExperiment) -> Figure {
     let curves = experiment.models.iter().map(|outcome| {
         let longest = outcome.steps.iter().map(Vec::len).max().unwrap_or(0);
         let x = (1..=longest).map(|step| step as f64).collect();
@@ -241,7 +241,7 @@ fn training(experiment: &Experiment) -> Figure {
     )
 }
 
-fn entropies(experiment: &Experiment) -> anyhow::Result<Section> {
+fn entropies(experiment: &MnistExperiment) -> anyhow::Result<Section> {
     let sets = &experiment.plan.sets;
     let mut drawings = Vec::new();
     for outcome in &experiment.models {
@@ -272,7 +272,7 @@ fn entropies(experiment: &Experiment) -> anyhow::Result<Section> {
     )))
 }
 
-fn calibration(experiment: &Experiment) -> Section {
+fn calibration(experiment: &MnistExperiment) -> Section {
     let drawings = experiment.models.iter().map(|outcome| {
         Reliability::from_diagram(outcome.variant.title.as_str(), &outcome.example.diagram).draw()
     });
@@ -284,7 +284,7 @@ fn calibration(experiment: &Experiment) -> Section {
     ))
 }
 
-fn spectra(experiment: &Experiment) -> anyhow::Result<Section> {
+fn spectra(experiment: &MnistExperiment) -> anyhow::Result<Section> {
     let (mut spectra, mut filters) = (Vec::new(), Vec::new());
     for outcome in &experiment.models {
         let (network, posterior) = (&outcome.example.network, &outcome.variant.config.posterior);
@@ -311,7 +311,7 @@ fn spectra(experiment: &Experiment) -> anyhow::Result<Section> {
         )))
 }
 
-fn geometry(experiment: &Experiment) -> anyhow::Result<Section> {
+fn geometry(experiment: &MnistExperiment) -> anyhow::Result<Section> {
     let sets = &experiment.plan.sets;
     let normalisation = &experiment.plan.settings.data.normalisation;
     let test = sets.test.first(CERTIFIED);
@@ -404,7 +404,7 @@ fn geometry(experiment: &Experiment) -> anyhow::Result<Section> {
         )))
 }
 
-fn settings(experiment: &Experiment) -> Section {
+fn settings(experiment: &MnistExperiment) -> Section {
     let training = &experiment.plan.settings.training;
     let model = &experiment.plan.settings.model;
     let deviation = experiment.plan.settings.posterior.initial_deviation;

@@ -19,7 +19,7 @@ pub struct RunMetrics {
 
 /// A model over all seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ModelResult {
+pub struct MnistResult {
     /// The model, or what is different about it.
     pub name: String,
     /// Real parameters that are not biases.
@@ -48,7 +48,7 @@ pub struct ModelResult {
     pub seconds: Values,
 }
 
-impl ModelResult {
+impl MnistResult {
     /// Puts the runs of all seeds together.
     pub fn new(name: String, [weights, biases]: [usize; 2], runs: &[RunMetrics]) -> Self {
         let values = |pick: fn(&RunMetrics) -> f64| Values::new(runs.iter().map(pick).collect());
@@ -72,7 +72,7 @@ impl ModelResult {
 
 /// The whole file.
 #[derive(Debug, Clone, Serialize)]
-pub struct Results {
+pub struct MnistResults {
     /// `mnist` or `glyphs`.
     pub data: String,
     /// The other set.
@@ -82,9 +82,9 @@ pub struct Results {
     /// Posterior samples of the predictions.
     pub samples: usize,
     /// The paper's models.
-    pub models: Vec<ModelResult>,
+    pub models: Vec<MnistResult>,
     /// Our variants.
-    pub beyond: Vec<ModelResult>,
+    pub beyond: Vec<MnistResult>,
     /// What all models share.
     pub settings: RunConfig,
     /// Everything together, in seconds.

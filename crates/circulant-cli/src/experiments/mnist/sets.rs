@@ -11,7 +11,7 @@ use circulant_data::{ImageSet, Split};
 
 /// Which data to run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Choice {
+pub enum MnistChoice {
     /// MNIST if it is cached or can be fetched, else glyphs.
     Auto,
     /// MNIST and Fashion-MNIST; fetched if they are not cached.
@@ -21,7 +21,7 @@ pub enum Choice {
 }
 
 /// Images for training, for testing, and out-of-distribution ones.
-pub struct Sets {
+pub struct MnistSets {
     /// `mnist` or `glyphs`.
     pub name: &'static str,
     /// What the out-of-distribution images are called.
@@ -36,23 +36,23 @@ pub struct Sets {
     pub fallback: Option<String>,
 }
 
-impl Sets {
+impl MnistSets {
     /// Loads the sets; `first` keeps only that many images of each part.
     pub fn load(
-        choice: Choice,
+        choice: MnistChoice,
         first: Option<usize>,
         options: &FetchOptions,
         progress: &dyn Progress,
     ) -> anyhow::Result<Self> {
         let fallback = match choice {
-            Choice::Glyphs => None,
-            Choice::Auto | Choice::Mnist => {
+            MnistChoice::Glyphs => None,
+            MnistChoice::Auto | MnistChoice::Mnist => {
                 let fetched = [&MNIST, &FASHION_MNIST]
                     .iter()
                     .try_for_each(|known| fetch(known, options, progress).map(|_| ()));
                 match fetched {
                     Ok(()) => return Self::named("mnist", "fashion-mnist", first),
-                    Err(error) if choice == Choice::Mnist => {
+                    Err(error) if choice == MnistChoice::Mnist => {
                         return Err(error)
                             .context("MNIST cannot be had; --data glyphs needs no files");
                     }

@@ -1,13 +1,13 @@
 //! The table for the terminal: our numbers, and the paper's below them.
 
-use super::results::{ModelResult, Results};
+use super::results::{MnistResult, MnistResults};
 use super::settings::LONGER;
-use super::{Experiment, paper};
+use super::{MnistExperiment, paper};
 use crate::report::Better;
 use crate::report::number::grouped;
 
 /// All models, and our variants below.
-pub fn plain(experiment: &Experiment, results: &Results) -> String {
+pub fn plain(experiment: &MnistExperiment, results: &MnistResults) -> String {
     let real = experiment.plan.sets.is_real();
     let mut text = String::new();
     if !real {
@@ -51,7 +51,7 @@ pub fn plain(experiment: &Experiment, results: &Results) -> String {
     text
 }
 
-fn row(title: &str, result: &ModelResult) -> String {
+fn row(title: &str, result: &MnistResult) -> String {
     let numbers = paper::ours(result).map(|values| format!("{:>12.3}", values.mean));
     format!(
         "{title:<34}{:>9}{}{:>9.1}\n",

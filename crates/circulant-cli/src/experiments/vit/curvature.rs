@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::evaluation::labels_of;
 use super::super::folder::{pretty, write};
-use super::super::progress::Progress;
+use super::super::progress::WorkProgress;
 use super::super::version;
 use super::folder::VitFolder;
 use circulant_data::ImageSet;
@@ -53,7 +53,7 @@ impl Space {
 
 /// How closely to look.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct CurvatureSettings {
     /// The first so many validation images.
     pub images: usize,
     /// The residual at which the search stops, relative to the eigenvalue.
@@ -62,7 +62,7 @@ pub struct Settings {
     pub max_products: usize,
 }
 
-impl Default for Settings {
+impl Default for CurvatureSettings {
     fn default() -> Self {
         Self {
             images: 128,
@@ -108,7 +108,7 @@ pub fn measure(
     set: &ImageSet,
     folder: &VitFolder,
     space: Space,
-    settings: &Settings,
+    settings: &CurvatureSettings,
     title: &str,
 ) -> anyhow::Result<SpaceCurvature> {
     ensure!(
@@ -143,7 +143,7 @@ pub fn measure(
     };
     let eigenvalue = |operator, name| -> anyhow::Result<Eigenvalue> {
         let title = format!("{title}, {}, {name}", space.title());
-        let mut progress = Progress::new(title, settings.max_products as u64);
+        let mut progress = WorkProgress::new(title, settings.max_products as u64);
         let found = curvature.dominant_eigenvalue_with_progress(operator, &config, |products| {
             progress.at(products as u64, || "products".to_owned());
         })?;
@@ -174,7 +174,7 @@ pub struct Measured {
     /// Steps behind the checkpoint.
     pub steps: u64,
     /// How closely.
-    pub settings: Settings,
+    pub settings: CurvatureSettings,
     /// One entry per subspace.
     pub spaces: Vec<SpaceCurvature>,
 }
@@ -184,7 +184,7 @@ pub struct Measured {
 pub fn measure_best(
     folder: &VitFolder,
     set: &ImageSet,
-    settings: &Settings,
+    settings: &CurvatureSettings,
     title: &str,
 ) -> anyhow::Result<Measured> {
     let (model, steps) = folder.model(&folder.best())?;

@@ -6,7 +6,7 @@ use circulant::metrics::{Logits, Probabilities, ReliabilityDiagram};
 use circulant::models::VisionTransformer;
 
 use super::super::evaluation::{ClassMetrics, class_metrics};
-use super::super::progress::Progress;
+use super::super::progress::WorkProgress;
 use circulant_data::{ImageSet, Normalisation};
 
 /// Images that go through the model at once.
@@ -21,7 +21,7 @@ pub fn logits(
 ) -> anyhow::Result<Vec<f32>> {
     let model = model.valid();
     let [count, channels, height, width] = set.shape();
-    let mut progress = Progress::quiet(title, count as u64);
+    let mut progress = WorkProgress::quiet(title, count as u64);
     let mut logits = Vec::new();
     let indices: Vec<usize> = (0..count).collect();
     for chunk in indices.chunks(BATCH) {

@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use circulant::metrics::{Logits, ReliabilityDiagram};
 
-use self::curvature::{Measured, Settings, measure_best};
+use self::curvature::{CurvatureSettings, Measured, measure_best};
 use self::evaluation::{classify, logits};
 use self::folder::{EpochLine, VitFolder, best_epoch};
-use self::results::{ModelResult, Results, RunResult};
-use self::sets::Sets;
+use self::results::{VitResult, VitResults, VitRunResult};
+use self::sets::VitSets;
 use self::settings::VitConfig;
-use self::training::Run;
+use self::training::VitRun;
 use super::evaluation::{ClassMetrics, labels_of};
 use super::folder::{DataFacts, write_report};
 use super::interrupt::Interrupt;
@@ -33,23 +33,23 @@ pub use report::document;
 pub use table::plain;
 
 /// What is asked for.
-pub struct Plan {
+pub struct VitPlan {
     /// The data.
-    pub sets: Sets,
+    pub sets: VitSets,
     /// One run each.
     pub configs: Vec<VitConfig>,
     /// The training time of all runs together, in this process and earlier ones, after which no new round of epochs
     /// begins.
     pub budget: Option<Duration>,
     /// How the curvature is measured, if it is.
-    pub curvature: Option<Settings>,
+    pub curvature: Option<CurvatureSettings>,
     /// The folder for everything.
     pub out: PathBuf,
 }
 
 /// Why training ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum TrainingEnd {
     /// Every run is at the end of its schedule, or of its patience.
     Finished,
     /// Another round would not have fitted into the budget.
@@ -57,7 +57,7 @@ pub enum End {
 }
 
 /// A run after training.
-pub struct Outcome {
+pub struct VitOutcome {
     /// Settings and facts.
     pub folder: VitFolder,
     /// All epochs.
@@ -70,7 +70,7 @@ pub struct Outcome {
     pub curvature: Option<Measured>,
 }
 
-impl Outcome {
+impl VitOutcome {
     /// Model and seed.
     pub fn name(&self) -> String {
         let config = &self.folder.config;
@@ -81,10 +81,10 @@ impl Outcome {
         )
     }
 
-    fn result(&self) -> anyhow::Result<RunResult> {
+    fn result(&self) -> anyhow::Result<VitRunResult> {
         let best = best_epoch(&self.epochs).context("no epoch is whole")?;
         let last = self.epochs.last().context("no epoch is whole")?;
-        Ok(RunResult {
+        Ok(VitRunResult {
             seed: self.folder.config.training.seed,
             best_epoch: best.epoch,
             epochs: last.epoch,
@@ -98,18 +98,18 @@ impl Outcome {
 }
 
 /// Everything that was run.
-pub struct Experiment {
+pub struct VitExperiment {
     /// What was asked for.
-    pub plan: Plan,
+    pub plan: VitPlan,
     /// In the order of the plan.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<VitOutcome>,
     /// Why training ended.
-    pub end: End,
+    pub end: TrainingEnd,
     /// Since when.
     pub start: Instant,
 }
 
-impl Plan {
+impl VitPlan {
     /// All seeds, once.
     pub fn seeds(&self) -> Vec<u64> {
         let mut seeds: Vec<u64> = self
@@ -123,14 +123,14 @@ impl Plan {
     }
 
     /// Trains, tests and measures everything that is not there yet.
-    pub fn run(self, interrupt: &Interrupt) -> anyhow::Result<Experiment> {
+    pub fn run(self, interrupt: &Interrupt) -> anyhow::Result<VitExperiment> {
         let start = Instant::now();
         let (folders, end) = self.train(interrupt)?;
         let mut outcomes = Vec::new();
         for folder in folders {
             outcomes.push(self.outcome(folder)?);
         }
-        Ok(Experiment {
+        Ok(VitExperiment {
             plan: self,
             outcomes,
             end,
@@ -138,7 +138,7 @@ impl Plan {
         })
     }
 
-    fn outcome(&self, folder: VitFolder) -> anyhow::Result<Outcome> {
+    fn outcome(&self, folder: VitFolder) -> anyhow::Result<VitOutcome> {
         let config = &folder.config;
         let name = config.model.projection.name();
         let (model, _) = folder.model(&folder.best())?;
@@ -163,7 +163,7 @@ impl Plan {
             )?),
             _ => None,
         };
-        Ok(Outcome {
+        Ok(VitOutcome {
             epochs: folder.epochs()?,
             folder,
             test,
@@ -173,7 +173,7 @@ impl Plan {
     }
 
     /// Trains all runs, one epoch of each, alternating, so that at every moment they have seen the same number of images.
-    pub fn train(&self, interrupt: &Interrupt) -> anyhow::Result<(Vec<VitFolder>, End)> {
+    pub fn train(&self, interrupt: &Interrupt) -> anyhow::Result<(Vec<VitFolder>, TrainingEnd)> {
         ensure!(
             !self.configs.is_empty(),
             "expected at least one model and one seed"
@@ -188,20 +188,24 @@ impl Plan {
                 .join(name)
                 .join(format!("seed-{}", config.training.seed));
             let folder = VitFolder::at(&path, config.clone(), facts.clone())?;
-            runs.push(Run::open(folder, &self.sets.images)?);
+            runs.push(VitRun::open(folder, &self.sets.images)?);
         }
         let end = self.rounds(&mut runs, interrupt)?;
         Ok((runs.iter().map(|run| run.folder().clone()).collect(), end))
     }
 
-    fn rounds(&self, runs: &mut [Run<'_>], interrupt: &Interrupt) -> anyhow::Result<End> {
+    fn rounds(
+        &self,
+        runs: &mut [VitRun<'_>],
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<TrainingEnd> {
         loop {
             let open = runs.iter().filter(|run| run.finished().is_none());
             let Some(done) = open.map(|run| run.epochs().len()).min() else {
-                return Ok(End::Finished);
+                return Ok(TrainingEnd::Finished);
             };
             if !self.has_time(runs, done) {
-                return Ok(End::Budget);
+                return Ok(TrainingEnd::Budget);
             }
             for run in &mut *runs {
                 if run.finished().is_some() || run.epochs().len() > done {
@@ -225,7 +229,7 @@ impl Plan {
 
     /// Whether another round of epochs fits into the budget, if it takes as long as the last one. The first one always runs,
     /// and one that has begun is finished.
-    fn has_time(&self, runs: &[Run<'_>], done: usize) -> bool {
+    fn has_time(&self, runs: &[VitRun<'_>], done: usize) -> bool {
         let begun = runs.iter().any(|run| run.epochs().len() > done);
         let Some(budget) = self.budget.filter(|_| done > 0 && !begun) else {
             return true;
@@ -244,10 +248,10 @@ impl Plan {
     }
 }
 
-impl Experiment {
+impl VitExperiment {
     /// The numbers.
-    pub fn results(&self) -> anyhow::Result<Results> {
-        let mut models: Vec<ModelResult> = Vec::new();
+    pub fn results(&self) -> anyhow::Result<VitResults> {
+        let mut models: Vec<VitResult> = Vec::new();
         let mut kinds: Vec<_> = self
             .outcomes
             .iter()
@@ -259,18 +263,18 @@ impl Experiment {
                 .outcomes
                 .iter()
                 .filter(|o| o.folder.config.model.projection == kind);
-            let own: Vec<&Outcome> = own.collect();
+            let own: Vec<&VitOutcome> = own.collect();
             let facts = &own[0].folder.facts;
-            let runs: anyhow::Result<Vec<RunResult>> =
+            let runs: anyhow::Result<Vec<VitRunResult>> =
                 own.iter().map(|outcome| outcome.result()).collect();
-            models.push(ModelResult::new(
+            models.push(VitResult::new(
                 kind,
                 [facts.parameters, facts.paper_count],
                 runs?,
             ));
         }
         let sets = &self.plan.sets;
-        Ok(Results {
+        Ok(VitResults {
             data: sets.place.clone(),
             images: [
                 sets.images.training.len(),
@@ -278,8 +282,8 @@ impl Experiment {
                 sets.test.len(),
             ],
             stopped_by: match self.end {
-                End::Finished => "schedule",
-                End::Budget => "budget",
+                TrainingEnd::Finished => "schedule",
+                TrainingEnd::Budget => "budget",
             },
             stopped: self.stopped(),
             models,
@@ -301,7 +305,7 @@ impl Experiment {
         let images = images.map(|line| line.images).min().unwrap_or(0);
         let schedule = self.plan.configs[0].training.epochs;
         match (self.end, self.plan.budget) {
-            (End::Budget, Some(budget)) => format!(
+            (TrainingEnd::Budget, Some(budget)) => format!(
                 "The budget of {} ended training after {epochs} of the {schedule} epochs of the schedule; all models saw the same \
                  {images} images.",
                 humantime::format_duration(budget)
@@ -313,7 +317,7 @@ impl Experiment {
     }
 
     /// Writes `report.html`, its figures as files, and `results.json`, which is there only when everything else is.
-    pub fn write(&self) -> anyhow::Result<Results> {
+    pub fn write(&self) -> anyhow::Result<VitResults> {
         let (out, results) = (&self.plan.out, self.results()?);
         write_report(out, &document(self, &results), &results)?;
         Ok(results)

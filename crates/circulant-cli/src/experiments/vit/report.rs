@@ -2,15 +2,15 @@
 
 use super::super::facts::Facts;
 use super::folder::EpochLine;
-use super::results::{ModelResult, Results, RunResult};
-use super::{Experiment, Outcome, paper};
+use super::results::{VitResult, VitResults, VitRunResult};
+use super::{VitExperiment, VitOutcome, paper};
 use crate::report::figure::{Axis, Curve, CurveLook, Curves, Drawing, Reliability};
 use crate::report::{
     Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section, Table,
 };
 
 /// The page.
-pub fn document(experiment: &Experiment, results: &Results) -> Document {
+pub fn document(experiment: &VitExperiment, results: &VitResults) -> Document {
     let plan = &experiment.plan;
     let [training, validation, test] = results.images;
     let settings = &results.settings.training;
@@ -54,9 +54,9 @@ pub fn document(experiment: &Experiment, results: &Results) -> Document {
     }
 }
 
-fn main_table(experiment: &Experiment, results: &Results) -> Section {
+fn main_table(experiment: &VitExperiment, results: &VitResults) -> Section {
     let data = experiment.plan.sets.paper;
-    let row = |model: &ModelResult| {
+    let row = |model: &VitResult| {
         let estimate = |values: &super::super::values::Values| {
             Some(Estimate {
                 mean: values.mean,
@@ -64,7 +64,7 @@ fn main_table(experiment: &Experiment, results: &Results) -> Section {
             })
         };
         let paper = data.map(|data| paper::row(data, model.name));
-        let epochs = |pick: fn(&RunResult) -> u64| -> String {
+        let epochs = |pick: fn(&VitRunResult) -> u64| -> String {
             let epochs: Vec<String> = model.runs.iter().map(|run| pick(run).to_string()).collect();
             epochs.join(", ")
         };
@@ -143,7 +143,7 @@ fn pair(name: &str, epochs: &[EpochLine], colour: usize) -> (Curve, Curve) {
     (train, validation)
 }
 
-fn learning(experiment: &Experiment) -> Section {
+fn learning(experiment: &VitExperiment) -> Section {
     let mut losses = Vec::new();
     let mut accuracies = Vec::new();
     for (colour, outcome) in experiment.outcomes.iter().enumerate() {
@@ -182,7 +182,7 @@ fn learning(experiment: &Experiment) -> Section {
     ))
 }
 
-fn curvature(experiment: &Experiment, results: &Results) -> Section {
+fn curvature(experiment: &VitExperiment, results: &VitResults) -> Section {
     let section = Section::new("Curvature");
     let mut rows = Vec::new();
     let (mut images, mut seed) = (0, 0);
@@ -251,9 +251,9 @@ fn curvature(experiment: &Experiment, results: &Results) -> Section {
         })
 }
 
-fn calibration(experiment: &Experiment) -> Section {
+fn calibration(experiment: &VitExperiment) -> Section {
     let drawing =
-        |outcome: &Outcome| Reliability::from_diagram(outcome.name(), &outcome.diagram).draw();
+        |outcome: &VitOutcome| Reliability::from_diagram(outcome.name(), &outcome.diagram).draw();
     Section::new("Calibration").figure(Figure::of(
         "reliability",
         "How often the model is right on the test set, given how sure it is.",

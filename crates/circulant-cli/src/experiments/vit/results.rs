@@ -6,11 +6,11 @@ use super::super::evaluation::ClassMetrics;
 use super::super::values::Values;
 use super::curvature::Measured;
 use super::folder::EpochLine;
-use super::settings::{Kind, VitConfig};
+use super::settings::{ProjectionChoice, VitConfig};
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RunResult {
+pub struct VitRunResult {
     /// Its seed.
     pub seed: u64,
     /// The epoch with the smallest validation loss: the one that is tested.
@@ -31,9 +31,9 @@ pub struct RunResult {
 
 /// A model over all seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ModelResult {
+pub struct VitResult {
     /// Its projections.
-    pub name: Kind,
+    pub name: ProjectionChoice,
     /// Real numbers.
     pub parameters: usize,
     /// As the paper counts.
@@ -47,12 +47,12 @@ pub struct ModelResult {
     /// Training images per second.
     pub images_per_second: Values,
     /// One per seed.
-    pub runs: Vec<RunResult>,
+    pub runs: Vec<VitRunResult>,
 }
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Results {
+pub struct VitResults {
     /// The data.
     pub data: String,
     /// Training, validation and test images.
@@ -62,15 +62,15 @@ pub struct Results {
     /// The same in words.
     pub stopped: String,
     /// The models.
-    pub models: Vec<ModelResult>,
+    pub models: Vec<VitResult>,
     /// What they share, as in the run of the first one.
     pub settings: VitConfig,
 }
 
-impl ModelResult {
+impl VitResult {
     /// Of the runs of one model.
-    pub fn new(name: Kind, counts: [usize; 2], runs: Vec<RunResult>) -> Self {
-        let values = |pick: fn(&RunResult) -> f64| Values::new(runs.iter().map(pick).collect());
+    pub fn new(name: ProjectionChoice, counts: [usize; 2], runs: Vec<VitRunResult>) -> Self {
+        let values = |pick: fn(&VitRunResult) -> f64| Values::new(runs.iter().map(pick).collect());
         Self {
             name,
             parameters: counts[0],

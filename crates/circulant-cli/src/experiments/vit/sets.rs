@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 
 use super::super::config::DataConfig;
 use super::super::source::{self, Held};
-use super::training::Images;
+use super::training::VitImages;
 use circulant_data::fetch::{FetchOptions, Progress, fetch};
 use circulant_data::known::KNOWN;
 use circulant_data::{ImageSet, Split, tiny_imagenet};
@@ -29,7 +29,7 @@ pub enum PaperData {
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct VitRequest {
     /// A name or a path.
     pub place: String,
     /// Only the first images of each part.
@@ -41,21 +41,21 @@ pub struct Request {
 }
 
 /// Images for training, validation and testing.
-pub struct Sets {
+pub struct VitSets {
     /// The name or the path.
     pub place: String,
     /// Which set of the paper it is, whole.
     pub paper: Option<PaperData>,
     /// Those that a run sees.
-    pub images: Images,
+    pub images: VitImages,
     /// To test on.
     pub test: ImageSet,
 }
 
-impl Sets {
+impl VitSets {
     /// Loads the sets; known ones are fetched if they are not cached.
     pub fn load(
-        request: &Request,
+        request: &VitRequest,
         options: &FetchOptions,
         progress: &dyn Progress,
     ) -> anyhow::Result<Self> {
@@ -97,7 +97,7 @@ impl Sets {
         Ok(Self {
             place: request.place.clone(),
             paper: whole,
-            images: Images {
+            images: VitImages {
                 training: held.training,
                 validation,
             },

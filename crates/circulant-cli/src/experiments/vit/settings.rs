@@ -47,7 +47,7 @@ pub struct VitData {
 #[serde(deny_unknown_fields)]
 pub struct VitModel {
     /// The projections of attention.
-    pub projection: Kind,
+    pub projection: ProjectionChoice,
     /// The side of a patch.
     pub patch: usize,
     /// The width of a token.
@@ -97,14 +97,14 @@ fn one() -> f64 {
 /// Which projections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ProjectionChoice {
     /// Matrices.
     Dense,
     /// Circulant matrices.
     Spectral,
 }
 
-impl Kind {
+impl ProjectionChoice {
     /// Both, as the paper lists them.
     pub const ALL: [Self; 2] = [Self::Dense, Self::Spectral];
 
@@ -137,7 +137,7 @@ impl Default for VitTraining {
 
 impl VitModel {
     /// The paper's model; 4 heads and dropout 0.1 are those of its authors' code.
-    pub fn paper(projection: Kind, patch: usize) -> Self {
+    pub fn paper(projection: ProjectionChoice, patch: usize) -> Self {
         Self {
             projection,
             patch,
@@ -157,8 +157,8 @@ impl VitModel {
             "expected square images, found {height} x {width}; scale them first, for instance with --size"
         );
         let projection = match self.projection {
-            Kind::Dense => ProjectionKind::Dense,
-            Kind::Spectral => ProjectionKind::Spectral,
+            ProjectionChoice::Dense => ProjectionKind::Dense,
+            ProjectionChoice::Spectral => ProjectionKind::Spectral,
         };
         let config = VisionTransformerConfig::new(height, self.patch, data.classes, projection)
             .with_channels(channels)

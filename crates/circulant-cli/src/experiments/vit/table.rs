@@ -1,12 +1,12 @@
 //! The tables for the terminal.
 
 use super::paper;
-use super::results::{Results, RunResult};
+use super::results::{VitResults, VitRunResult};
 use super::sets::PaperData;
 use crate::report::number::grouped;
 
 /// All models, the paper's below ours, then the curvature.
-pub fn plain(results: &Results, data: Option<PaperData>) -> String {
+pub fn plain(results: &VitResults, data: Option<PaperData>) -> String {
     let [training, validation, test] = results.images;
     let mut text = format!(
         "{}: {} training images, {} for validation, {} for the test\n{}\n\n",
@@ -21,7 +21,7 @@ pub fn plain(results: &Results, data: Option<PaperData>) -> String {
         "model", "parameters", "accuracy", "NLL", "ECE", "best epoch", "epochs", "images/s"
     ));
     for model in &results.models {
-        let epochs = |pick: fn(&RunResult) -> u64| -> String {
+        let epochs = |pick: fn(&VitRunResult) -> u64| -> String {
             let epochs: Vec<String> = model.runs.iter().map(|run| pick(run).to_string()).collect();
             epochs.join(",")
         };
@@ -52,7 +52,7 @@ pub fn plain(results: &Results, data: Option<PaperData>) -> String {
     text + &curvature(results, data)
 }
 
-fn curvature(results: &Results, data: Option<PaperData>) -> String {
+fn curvature(results: &VitResults, data: Option<PaperData>) -> String {
     let mut text = String::new();
     for model in &results.models {
         for measured in model.runs.iter().filter_map(|run| run.curvature.as_ref()) {

@@ -15,7 +15,7 @@ use super::super::evaluation::labels_of;
 use super::super::folder::write;
 use super::super::interrupt::Interrupt;
 use super::super::lines::Log;
-use super::super::progress::Progress;
+use super::super::progress::WorkProgress;
 use super::augment::Augmentation;
 use super::evaluation::{classify, logits};
 use super::folder::{EpochLine, VitFolder, best_epoch};
@@ -27,7 +27,7 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 
 /// The images of a run.
 #[derive(Debug)]
-pub struct Images {
+pub struct VitImages {
     /// To learn from.
     pub training: ImageSet,
     /// To choose the checkpoint by.
@@ -72,7 +72,7 @@ impl Partial {
 
 /// Why a run will not train any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finished {
+pub enum VitEnd {
     /// The schedule is at its end.
     Schedule,
     /// The validation loss has not improved for too long.
@@ -80,9 +80,9 @@ pub enum Finished {
 }
 
 /// A run on its way.
-pub struct Run<'a> {
+pub struct VitRun<'a> {
     folder: VitFolder,
-    images: &'a Images,
+    images: &'a VitImages,
     labels: Vec<usize>,
     validation_labels: Vec<usize>,
     trainer: Trainer<VisionTransformer>,
@@ -95,9 +95,9 @@ pub struct Run<'a> {
     seconds: f64,
 }
 
-impl<'a> Run<'a> {
+impl<'a> VitRun<'a> {
     /// Begins the run of a folder, or resumes it from its last checkpoint.
-    pub fn open(folder: VitFolder, images: &'a Images) -> anyhow::Result<Self> {
+    pub fn open(folder: VitFolder, images: &'a VitImages) -> anyhow::Result<Self> {
         let (config, set) = (&folder.config, &images.training);
         let batch = config.training.batch;
         let order = BatchOrder::new(config.training.seed, set.len(), batch)?;
@@ -157,13 +157,13 @@ impl<'a> Run<'a> {
     }
 
     /// Whether there is nothing left to do, and why.
-    pub fn finished(&self) -> Option<Finished> {
+    pub fn finished(&self) -> Option<VitEnd> {
         let (training, done) = (&self.folder.config.training, self.epochs.len() as u64);
         if done >= training.epochs {
-            return Some(Finished::Schedule);
+            return Some(VitEnd::Schedule);
         }
         let best = best_epoch(&self.epochs)?.epoch;
-        (training.patience > 0 && done - best >= training.patience).then_some(Finished::Patience)
+        (training.patience > 0 && done - best >= training.patience).then_some(VitEnd::Patience)
     }
 
     /// Trains to the end of the epoch, evaluates and writes everything down. `false` if the user asked to stop before.
@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
             self.epochs.len() + 1,
             training.epochs
         );
-        let mut progress = Progress::new(&title, self.per_epoch);
+        let mut progress = WorkProgress::new(&title, self.per_epoch);
         let mut saved = Instant::now();
         while self.partial.steps < self.per_epoch {
             let start = Instant::now();

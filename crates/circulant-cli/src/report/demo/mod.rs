@@ -97,8 +97,8 @@ pub fn document() -> Document {
         title: "MNIST against Fashion-MNIST: compact Bayesian models".to_owned(),
         intro: vec!["Six models, 1000 SVI steps each, seeds 0 to 2. The table first, then what is behind it.".to_owned()],
         banners: vec![
-            (Severity::Warning, "This ran on glyphs, not on MNIST. The numbers cannot be compared with the paper's. Run \"circulant data fetch mnist\" first.".to_owned()),
-            (Severity::Note, "Settings were chosen on 5,000 training images held out for that, never on the test set.".to_owned()),
+            (BannerKind::Warning, "This ran on glyphs, not on MNIST. The numbers cannot be compared with the paper's. Run \"circulant data fetch mnist\" first.".to_owned()),
+            (BannerKind::Note, "Settings were chosen on 5,000 training images held out for that, never on the test set.".to_owned()),
         ],
         sections: all,
         provenance: Provenance {
