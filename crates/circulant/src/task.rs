@@ -1,10 +1,12 @@
-//! Networks that give logits, alone or as an ensemble of posterior samples.
+//! What a network is for: one trait per task. [`Classifier`] is all that training (deterministic or Bayesian), predictions,
+//! certificates and curvature ask of a network with one logit per class.
 
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;
 
 use crate::data::Examples;
 use crate::functional::cross_entropy;
+use crate::noise::NoiseKey;
 
 /// From a batch of inputs `[batch, ...]` to the logits of every member, `[members, batch, classes]`.
 pub type Ensemble<const D: usize> = Box<dyn Fn(Tensor<D>) -> Tensor<3>>;
@@ -18,6 +20,13 @@ pub trait Classifier<const D: usize>: Module + ModuleDisplay + 'static {
     /// - inputs: `[batch, ...]`
     /// - output: `[batch, classes]`
     fn logits(&self, inputs: Tensor<D>) -> Tensor<2>;
+
+    /// The logits of a batch in training; a network with dropout has its own version. The masks are functions of the key, whose
+    /// `seed` is that of the run and whose `stream` is the step.
+    fn training_logits(&self, inputs: Tensor<D>, dropout: NoiseKey) -> Tensor<2> {
+        let _ = dropout;
+        self.logits(inputs)
+    }
 
     /// The cross-entropy of the logits with the classes, summed over the batch: `[1]`. A model that makes it and its
     /// gradients in one pass has its own version.

@@ -29,6 +29,7 @@ mod circulant_flex;
 )]
 pub mod composed;
 pub mod fused;
+pub mod optimizers;
 pub mod transformer;
 
 use burn::backend::tensor::FloatTensor;

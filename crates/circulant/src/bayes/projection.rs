@@ -18,12 +18,13 @@ impl<M: Network> Svi<M> {
     /// ```
     /// use circulant::bayes::{BayesianConfig, Svi, SviConfig};
     /// use circulant::geometry::{Lipschitz, NormControl};
-    /// use circulant::models::{FeatureHead, FeatureHeadConfig};
+    /// use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
     ///
     /// let device = circulant::cpu().autodiff();
-    /// let head = FeatureHeadConfig::new().with_features(16).with_classes(3).init(&device);
+    /// let config = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).with_image([1, 1, 16]);
+    /// let head = config.with_classes(3).init(&device);
     /// let network = BayesianConfig::new().into_point_estimate().init(head)?;
-    /// let svi = Svi::new(network, SviConfig::new(), 100)?.with_projection(|mut head: FeatureHead| {
+    /// let svi = Svi::new(network, SviConfig::new(), 100)?.with_projection(|mut head: ImageClassifier| {
     ///     head.clip_norm(1.0)?;
     ///     Ok(head)
     /// })?;

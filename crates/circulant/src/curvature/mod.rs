@@ -15,15 +15,13 @@
 //! ```
 //! use burn::tensor::{DType, Tensor};
 //! use circulant::curvature::{Curvature, EigenvalueConfig, Objective, CurvatureMatrix, Subspace};
-//! use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
+//! use circulant::models::{ProjectionKind, VisionTransformerConfig};
 //!
 //! let device = circulant::cpu().autodiff();
 //! let model = VisionTransformerConfig::new(8, 4, 3, ProjectionKind::Spectral)
 //!     .with_d(8).with_depth(1).with_heads(2).init(&device);
 //! let images = Tensor::<4>::ones([4, 3, 8, 8], (&device, DType::F64));
-//! let objective = Objective::cross_entropy([0, 1, 2, 0], |model: &VisionTransformer, examples| {
-//!     model.forward(images.clone().slice(examples))
-//! });
+//! let objective = Objective::classifier(images, [0, 1, 2, 0]);
 //! // Two examples at once: the memory of a large batch is bounded.
 //! let objective = objective.with_chunk(2);
 //! let curvature = Curvature::new(model, objective, &Subspace::attention())?;

@@ -9,6 +9,7 @@ use burn::tensor::{DType, Tensor, TensorData};
 use super::CurvatureError;
 use super::parameters::Parameters;
 use crate::nn::to_host;
+use crate::task::Classifier;
 
 type LossFunction<'a, M> = Box<dyn Fn(&M) -> Tensor<1> + 'a>;
 type LogitsFunction<'a, M> = Box<dyn Fn(&M, Range<usize>) -> Tensor<2> + 'a>;
@@ -40,7 +41,7 @@ impl<M> fmt::Debug for Objective<'_, M> {
 }
 
 /// Some examples on their way through the module.
-pub(super) struct Logits {
+pub(super) struct TrackedLogits {
     pub(super) tensor: Tensor<2>,
     /// Row by row.
     pub(super) values: Vec<f64>,
@@ -63,6 +64,16 @@ impl<'a, M: Module> Objective<'a, M> {
             labels: labels.into(),
             chunk: usize::MAX,
             logits: Box::new(logits),
+        })
+    }
+
+    /// [`Self::cross_entropy`] of a classifier, without dropout, on inputs `[examples, ...]`.
+    pub fn classifier<const D: usize>(inputs: Tensor<D>, labels: impl Into<Vec<usize>>) -> Self
+    where
+        M: Classifier<D>,
+    {
+        Self::cross_entropy(labels, move |module: &M, range| {
+            module.logits(inputs.clone().slice(range))
         })
     }
 
@@ -93,7 +104,11 @@ impl<'a, M: Module> Objective<'a, M> {
         Ok((count, ranges.collect()))
     }
 
-    pub(super) fn logits(&self, module: &M, range: Range<usize>) -> Result<Logits, CurvatureError> {
+    pub(super) fn logits(
+        &self,
+        module: &M,
+        range: Range<usize>,
+    ) -> Result<TrackedLogits, CurvatureError> {
         let Kind::CrossEntropy { logits, .. } = &self.0 else {
             return Err(CurvatureError::NoLogits);
         };
@@ -113,7 +128,7 @@ impl<'a, M: Module> Objective<'a, M> {
                 what: "a logit".into(),
             });
         }
-        Ok(Logits {
+        Ok(TrackedLogits {
             tensor,
             values,
             classes,
@@ -189,7 +204,7 @@ impl<'a, M: Module> Objective<'a, M> {
 
 /// Adds `J^t w`, with `J` the Jacobian of the logits by the subspace: the gradient of `sum(logits * w)`.
 pub(super) fn pull_back<M: Module>(
-    logits: &Logits,
+    logits: &TrackedLogits,
     weights: Vec<f64>,
     module: &M,
     parameters: &Parameters,

@@ -89,7 +89,10 @@ impl<const D: usize> Inputs<D> {
     /// `[n, ...]` with one axis for what an input holds.
     pub(crate) fn flatten(self) -> Inputs<2> {
         let dims = self.dims();
-        let shape = [dims[0], dims[1..].iter().product()];
+        self.reshape([dims[0], dims[1..].iter().product()])
+    }
+
+    pub(crate) fn reshape<const E: usize>(self, shape: [usize; E]) -> Inputs<E> {
         match self {
             Self::Numbers(inputs) => Inputs::Numbers(inputs.reshape(shape)),
             Self::Bytes(ByteInputs {

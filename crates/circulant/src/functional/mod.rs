@@ -15,7 +15,7 @@
 //! ([`Operator::with_activation`]) is applied to the biased output, within the kernel.
 //!
 //! [`linear`], [`conv2d`], [`tanh`] and [`cross_entropy`] are what usually follows, fused on the CPU; [`gelu`], [`layer_norm`],
-//! [`residual_layer_norm`], [`attention`] and [`dropout`] are those of a transformer.
+//! [`attention`] and [`dropout`] are those of a transformer.
 
 mod dense;
 mod readout;
@@ -28,7 +28,7 @@ pub use circulant_kernels::Dropout;
 
 pub use self::dense::{conv2d, cross_entropy, linear, select_rows, tanh};
 pub use self::readout::{circulant_cross_entropy, circulant_readout, circulant_readout_filters};
-pub use self::transformer::{attention, dropout, gelu, layer_norm, residual_layer_norm};
+pub use self::transformer::{attention, dropout, gelu, layer_norm};
 use crate::backend::CirculantOps;
 use crate::operator::{Layout, Operator};
 

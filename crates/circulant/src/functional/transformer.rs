@@ -84,44 +84,6 @@ pub fn layer_norm<const D: usize>(
     ))
 }
 
-/// `s = x + addend` and [`layer_norm`] of `s`, in one pass.
-///
-/// # Shapes
-///
-/// - x, addend, both outputs: `[..., n]`
-/// - gamma, beta: `[n]`
-///
-/// # Panics
-///
-/// Panics, naming both sizes, if the shapes do not fit.
-pub fn residual_layer_norm<const D: usize>(
-    x: Tensor<D>,
-    addend: Tensor<D>,
-    gamma: Tensor<1>,
-    beta: Tensor<1>,
-    epsilon: f64,
-) -> (Tensor<D>, Tensor<D>) {
-    check_norm(&x, &gamma, &beta);
-    assert!(
-        x.dims() == addend.dims(),
-        "x and the addend must have one shape, got {:?} and {:?}",
-        x.dims(),
-        addend.dims()
-    );
-    if !is_native(&x.device()) {
-        let sum = x + addend;
-        return (sum.clone(), layer_norm(sum, gamma, beta, epsilon));
-    }
-    let (sum, y) = Dispatch::normalise_residual(
-        x.into_dispatch(),
-        addend.into_dispatch(),
-        gamma.into_dispatch(),
-        beta.into_dispatch(),
-        epsilon,
-    );
-    (Tensor::from_dispatch(sum), Tensor::from_dispatch(y))
-}
-
 fn check_norm<const D: usize>(x: &Tensor<D>, gamma: &Tensor<1>, beta: &Tensor<1>) {
     let expected = x.dims().last().copied();
     let got = [gamma.dims()[0], beta.dims()[0]];

@@ -28,7 +28,7 @@
 use burn::config::Config;
 use burn::tensor::Tensor;
 
-use super::radii::{Logits, Margins, Radii};
+use super::radii::{Margins, ModelLogits, Radii};
 use super::{GeometryError, Lipschitz, LowerBound, NetworkBound, UpperBound};
 use crate::backend::fused::is_native;
 use crate::nn::to_host;
@@ -136,7 +136,7 @@ impl CertificateConfig {
         let network = model.network_bound()?;
         // Before the forward pass, which would panic where sizes do not fit.
         network.rounding_error_of(UpperBound::ZERO, Some(inputs.size))?;
-        let logits = Logits::new(&model.valid(), inputs, self.batch)?;
+        let logits = ModelLogits::new(&model.valid(), inputs, self.batch)?;
         let classes = logits.targets(target)?;
         let margins: Vec<Margins> = classes
             .iter()

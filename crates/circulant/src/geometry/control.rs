@@ -23,7 +23,7 @@ use burn::tensor::Tensor;
 use circulant_kernels::{clip_norm_1d, clip_norm_2d};
 
 use super::{GeometryError, OperatorNorm, SameConvolution};
-use crate::models::{FeatureHead, FeatureLayer, HiddenLayer, ImageClassifier};
+use crate::models::{HiddenLayer, ImageClassifier};
 use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host, with_values};
 use crate::operator::{Layout, Operator};
 
@@ -203,17 +203,6 @@ impl NormControl for ImageClassifier {
                 HiddenLayer::Dense(layer) => layer.clip_norm(limit),
             }?;
         }
-        self.output.clip_norm(limit)
-    }
-}
-
-/// Hidden layer and read-out, each to the limit.
-impl NormControl for FeatureHead {
-    fn clip_norm(&mut self, limit: f64) -> Result<(), GeometryError> {
-        match &mut self.hidden {
-            FeatureLayer::Dense(layer) => layer.clip_norm(limit),
-            FeatureLayer::Spectral(layer) => layer.clip_norm(limit),
-        }?;
         self.output.clip_norm(limit)
     }
 }

@@ -27,10 +27,11 @@
 //! ```
 //! use burn::tensor::Tensor;
 //! use circulant::geometry::{CertificateConfig, Lipschitz, NormControl, Target};
-//! use circulant::models::FeatureHeadConfig;
+//! use circulant::models::{HiddenKind, ImageClassifierConfig};
 //!
 //! let device = circulant::cpu();
-//! let mut head = FeatureHeadConfig::new().with_features(64).with_classes(3).init(&device);
+//! let config = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).with_image([1, 1, 64]);
+//! let mut head = config.with_classes(3).init(&device);
 //! // At most 1-Lipschitz, layer by layer.
 //! head.clip_norm(1.0)?;
 //! let bound = head.network_bound()?;

@@ -1,9 +1,7 @@
 //! The bounds of the models of this library. Attention has none, and the vision transformer says so.
 
 use super::{GeometryError, Lipschitz, LipschitzActivation, NetworkBound, SameConvolution};
-use crate::models::{
-    Attention, FeatureHead, FeatureLayer, HiddenLayer, ImageClassifier, VisionTransformer,
-};
+use crate::models::{Attention, HiddenLayer, ImageClassifier, VisionTransformer};
 
 impl Lipschitz for ImageClassifier {
     fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
@@ -24,20 +22,6 @@ impl Lipschitz for ImageClassifier {
         }
         parts.push(NetworkBound::layer("output", &self.output)?);
         Ok(NetworkBound::sequence(parts))
-    }
-}
-
-impl Lipschitz for FeatureHead {
-    fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
-        let hidden = match &self.hidden {
-            FeatureLayer::Dense(layer) => NetworkBound::layer("hidden", layer),
-            FeatureLayer::Spectral(layer) => NetworkBound::layer("hidden", layer),
-        };
-        Ok(NetworkBound::sequence([
-            hidden?,
-            NetworkBound::activation(LipschitzActivation::Tanh),
-            NetworkBound::layer("output", &self.output)?,
-        ]))
     }
 }
 

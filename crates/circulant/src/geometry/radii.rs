@@ -7,7 +7,7 @@ use crate::nn::to_host;
 use crate::task::Classifier;
 
 /// The f32 logits of all inputs.
-pub(super) struct Logits {
+pub(super) struct ModelLogits {
     pub(super) classes: usize,
     /// `[inputs, classes]`.
     values: Vec<f64>,
@@ -20,7 +20,7 @@ pub(super) struct Margins {
     differences: Vec<f64>,
 }
 
-impl Logits {
+impl ModelLogits {
     pub(super) fn new<const D: usize, M: Classifier<D>>(
         model: &M,
         inputs: &MeasuredInputs<D>,

@@ -5,8 +5,7 @@ use burn::store::ModuleSnapshot;
 use burn::tensor::Device;
 
 use super::{
-    FeatureHeadConfig, HiddenKind, ImageClassifierConfig, ProjectionKind, VisionTransformer,
-    VisionTransformerConfig,
+    HiddenKind, ImageClassifierConfig, ProjectionKind, VisionTransformer, VisionTransformerConfig,
 };
 
 /// Real numbers that a module learns.
@@ -88,7 +87,7 @@ pub fn parameter_table(device: &Device) -> Vec<CountedModel> {
             paper_counts: ALL,
         });
     }
-    let mut head = |name: String, config: FeatureHeadConfig, paper: usize| {
+    let mut head = |name: String, config: ImageClassifierConfig, paper: usize| {
         table.push(CountedModel {
             model: format!("CIFAR-10 head {name}"),
             count: ParameterCount::of(&config.init(device)),
@@ -96,7 +95,8 @@ pub fn parameter_table(device: &Device) -> Vec<CountedModel> {
             paper_counts: WEIGHTS,
         });
     };
-    let dense = FeatureHeadConfig::new().with_dense(Some(32));
+    let features = |kind| ImageClassifierConfig::new(kind).with_image([1, 1, 2048]);
+    let dense = features(HiddenKind::Dense).with_width(Some(32));
     head("dense 32".into(), dense, 65_856);
     for (modes, paper) in [
         (1025, 22_528),
@@ -106,7 +106,7 @@ pub fn parameter_table(device: &Device) -> Vec<CountedModel> {
         (128, 20_735),
         (64, 20_607),
     ] {
-        let config = FeatureHeadConfig::new().with_modes(Some(modes));
+        let config = features(HiddenKind::SpectralCirculant).with_modes(Some(modes));
         head(format!("spectral K = {modes}"), config, paper);
     }
     use ProjectionKind::{Dense, Spectral};

@@ -8,8 +8,8 @@
 //! | convolution 1 to 8, 3 x 3, same size | 6272 to 10 | 62,810 |
 //! | dense 784 to 784 | 784 to 10 | 623,290 |
 //!
-//! Heads on frozen features are the same models, for images of one row: a spectral circulant layer with the lowest `K`
-//! bins, or a dense one with a width of its own.
+//! Heads on frozen features are the same models, for images of one row (`with_image([1, 1, features])`): a spectral circulant layer with the
+//! lowest `K` bins, or a dense one with a width of its own.
 //!
 //! Circulant and dense layers see an image as one row of `channels * height * width` numbers.
 
@@ -203,6 +203,10 @@ impl ImageClassifier {
         self.grid
     }
 
+    fn image_shape(&self, rows: [usize; 2]) -> [usize; 4] {
+        image_shape(self.grid, rows)
+    }
+
     /// The Bayesian model of the paper: a low-rank posterior with the spectral prior where a hidden layer is spectral,
     /// mean-field with a standard normal prior everywhere else.
     pub fn bayesian_config(&self) -> BayesianConfig {
@@ -265,6 +269,36 @@ impl Classifier<4> for ImageClassifier {
             })
         }
     }
+}
+
+/// Rows of `channels * height * width` values, features for example, in the place of images.
+impl Classifier<2> for ImageClassifier {
+    fn logits(&self, rows: Tensor<2>) -> Tensor<2> {
+        let shape = self.image_shape(rows.dims());
+        self.forward(rows.reshape(shape))
+    }
+
+    fn cross_entropy(&self, examples: Examples<2>) -> Tensor<1> {
+        let shape = self.image_shape(examples.inputs.dims());
+        Classifier::<4>::cross_entropy(self, examples.map(|inputs| inputs.reshape(shape)))
+    }
+
+    fn reads_in_place(&self) -> bool {
+        Classifier::<4>::reads_in_place(self)
+    }
+
+    fn ensemble(members: Vec<Self>) -> Ensemble<2> {
+        let grid = members.first().map_or([1, 1], Self::grid);
+        let logits = <Self as Classifier<4>>::ensemble(members);
+        Box::new(move |rows| {
+            let shape = image_shape(grid, rows.dims());
+            logits(rows.reshape(shape))
+        })
+    }
+}
+
+fn image_shape([height, width]: [usize; 2], [batch, length]: [usize; 2]) -> [usize; 4] {
+    [batch, length / (height * width), height, width]
 }
 
 #[cfg(test)]

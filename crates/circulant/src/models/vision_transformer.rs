@@ -19,6 +19,7 @@ use super::seeds::{Seeds, linear};
 use crate::LayerError;
 use crate::functional;
 use crate::nn::{InitialNumbers, parameter};
+use crate::task::Classifier;
 
 /// The usual spread of initial tokens and positions.
 const EMBEDDING_DEVIATION: f64 = 0.02;
@@ -199,5 +200,15 @@ impl VisionTransformer {
             Projection::Dense(_) => count,
             Projection::Spectral(layer) => count - layer.degrees_of_freedom() + layer.modes() + 1,
         })
+    }
+}
+
+impl Classifier<4> for VisionTransformer {
+    fn logits(&self, images: Tensor<4>) -> Tensor<2> {
+        self.forward(images)
+    }
+
+    fn training_logits(&self, images: Tensor<4>, dropout: NoiseKey) -> Tensor<2> {
+        self.forward_training(images, dropout)
     }
 }

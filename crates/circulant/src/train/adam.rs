@@ -11,7 +11,8 @@ use burn::optim::{
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::AdamSettings;
 
-use crate::backend::fused::{FusedOps, is_native};
+use crate::backend::fused::is_native;
+use crate::backend::optimizers::OptimizerOps;
 
 /// Adam without weight decay and AMSGrad.
 ///

@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor};
 use circulant_kernels::AdanSettings;
 
 use crate::backend::fused::is_native;
-use crate::backend::transformer::TransformerOps;
+use crate::backend::optimizers::OptimizerOps;
 
 /// Adan with decoupled weight decay.
 ///

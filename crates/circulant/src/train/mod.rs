@@ -43,6 +43,4 @@ pub use self::checkpoint::{CheckpointError, UNFINISHED, write_atomically};
 pub use self::error::TrainingError;
 pub(crate) use self::not_finite::find_not_finite;
 pub use self::schedule::WarmUpCosine;
-pub use self::trainer::{
-    Supervised, Trainer, TrainerConfig, TrainingStep, count_correct, load_checkpoint,
-};
+pub use self::trainer::{Trainer, TrainerConfig, TrainingStep, count_correct, load_checkpoint};

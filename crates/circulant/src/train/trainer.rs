@@ -10,32 +10,12 @@ use burn::tensor::Tensor;
 use super::checkpoint::{self, Checkpoint};
 use super::{FusedAdan, TrainingError, WarmUpCosine, find_not_finite};
 use crate::functional::cross_entropy;
-use crate::models::VisionTransformer;
 use crate::nn::to_host;
 use crate::noise::NoiseKey;
 use crate::parameters::{trained_parameters, with_stable_ids};
+use crate::task::Classifier;
 
 const FORMAT: &str = "circulant-training-1";
-
-/// A network with one logit per class, and dropout in training.
-pub trait Supervised<const D: usize>: Module {
-    /// The logits of a batch. Without a key there is no dropout.
-    ///
-    /// # Shapes
-    ///
-    /// - inputs: `[batch, ...]`
-    /// - output: `[batch, classes]`
-    fn logits(&self, inputs: Tensor<D>, dropout: Option<NoiseKey>) -> Tensor<2>;
-}
-
-impl Supervised<4> for VisionTransformer {
-    fn logits(&self, inputs: Tensor<4>, dropout: Option<NoiseKey>) -> Tensor<2> {
-        match dropout {
-            Some(key) => self.forward_training(inputs, key),
-            None => self.forward(inputs),
-        }
-    }
-}
 
 /// Settings of a [`Trainer`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -166,7 +146,7 @@ impl<M: Module> Trainer<M> {
         labels: &[usize],
     ) -> Result<TrainingStep, TrainingError>
     where
-        M: Supervised<D>,
+        M: Classifier<D>,
     {
         let step = self.step;
         let key = NoiseKey {
@@ -174,7 +154,7 @@ impl<M: Module> Trainer<M> {
             stream: step,
         };
         let batch = inputs.dims()[0];
-        let logits = self.model().logits(inputs, Some(key));
+        let logits = self.model().training_logits(inputs, key);
         let [_, classes] = logits.dims();
         if batch == 0 || labels.len() != batch || labels.iter().any(|&label| label >= classes) {
             return Err(TrainingError::Labels {

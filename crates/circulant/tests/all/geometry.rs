@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use circulant::geometry::{
     Certificate, CertificateConfig, Certificates, GeometryError, Lipschitz, NetworkBound, Target,
 };
-use circulant::models::{FeatureHead, FeatureHeadConfig};
+use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
 use circulant::task::Classifier;
 
 /// Of the attacked networks.
@@ -183,11 +183,15 @@ fn inputs_on_the_edge<M: Classifier<2> + Lipschitz>(model: &M, features: usize) 
 fn no_attack_inside_a_radius_succeeds() {
     let device = circulant::cpu();
     let features = 12;
-    let spectral = FeatureHeadConfig::new()
-        .with_features(features)
+    let spectral = ImageClassifierConfig::new(HiddenKind::SpectralCirculant)
+        .with_image([1, 1, features])
         .with_classes(CLASSES)
         .with_seed(5);
-    let dense = spectral.clone().with_dense(Some(7));
+    let dense = ImageClassifierConfig {
+        hidden: HiddenKind::Dense,
+        ..spectral.clone()
+    }
+    .with_width(Some(7));
     let mut tried = 0;
     for (model, trials) in [(spectral.init(&device), 1000), (dense.init(&device), 700)] {
         let mut attack = Attack {
@@ -300,8 +304,8 @@ fn the_pairwise_radius_of_a_linear_network_is_tight() {
 #[test]
 fn true_and_predicted_classes() {
     let device = circulant::cpu();
-    let model: FeatureHead = FeatureHeadConfig::new()
-        .with_features(8)
+    let model: ImageClassifier = ImageClassifierConfig::new(HiddenKind::SpectralCirculant)
+        .with_image([1, 1, 8])
         .with_classes(3)
         .init(&device);
     let x = || random::<2>(3, [5, 8], &device);
@@ -322,8 +326,8 @@ fn true_and_predicted_classes() {
 #[test]
 fn wrong_arguments_are_errors_that_say_what_to_do() {
     let device = circulant::cpu();
-    let model: FeatureHead = FeatureHeadConfig::new()
-        .with_features(4)
+    let model: ImageClassifier = ImageClassifierConfig::new(HiddenKind::SpectralCirculant)
+        .with_image([1, 1, 4])
         .with_classes(3)
         .init(&device);
     let x = || Tensor::<2>::ones([2, 4], &device);
@@ -348,7 +352,11 @@ fn wrong_arguments_are_errors_that_say_what_to_do() {
         error.contains("number 1 of input 1") && error.contains("clean"),
         "{error}"
     );
-    let error = message(config.certify(&model, Tensor::empty([0, 4], &device), Target::Predicted));
+    let error = message(config.certify(
+        &model,
+        Tensor::<2>::empty([0, 4], &device),
+        Target::Predicted,
+    ));
     assert!(error.contains("at least one input"), "{error}");
     for bad in [0.0, -1.0, f64::NAN] {
         let config = CertificateConfig::new().with_input_norm(Some(bad));
@@ -381,8 +389,8 @@ fn attention_has_no_certificate() {
 #[test]
 fn inputs_that_could_overflow_are_not_certified() {
     let device = circulant::cpu();
-    let model: FeatureHead = FeatureHeadConfig::new()
-        .with_features(4)
+    let model: ImageClassifier = ImageClassifierConfig::new(HiddenKind::SpectralCirculant)
+        .with_image([1, 1, 4])
         .with_classes(3)
         .init(&device);
     let x = Tensor::<2>::ones([1, 4], &device);

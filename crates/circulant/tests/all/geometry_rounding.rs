@@ -9,7 +9,7 @@ use circulant::geometry::{
     CertificateConfig, GeometryError, Lipschitz, LipschitzActivation, NetworkBound, Target,
     UpperBound,
 };
-use circulant::models::{FeatureHeadConfig, HiddenKind, ImageClassifierConfig};
+use circulant::models::{HiddenKind, ImageClassifierConfig};
 use circulant::nn::{
     Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, SpectralBccb2d, SpectralBccb2dConfig,
 };
@@ -190,8 +190,8 @@ fn rounding_errors_stay_within_their_bound() {
     }
     // Even, odd, prime, prime with Rader's and with Bluestein's algorithm, powers of two, one.
     for features in [1, 2, 9, 13, 37, 47, 64, 97, 250, 1024] {
-        let config = FeatureHeadConfig::new()
-            .with_features(features)
+        let config = ImageClassifierConfig::new(HiddenKind::SpectralCirculant)
+            .with_image([1, 1, features])
             .with_classes(5);
         let model = config.init(&device);
         let mut share = 0.0_f64;

@@ -11,7 +11,7 @@ use circulant::geometry::{
     CertificateConfig, Distribution, GeometryError, Lipschitz, NormControl,
     PosteriorGeometryConfig, Target, prior_network_bound, prior_norm_bound,
 };
-use circulant::models::{FeatureHead, FeatureHeadConfig, HiddenKind, ImageClassifierConfig};
+use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
 use circulant::nn::SpectralBccb2dConfig;
 use circulant::noise::NoiseKey;
 use circulant::noise::{Noise, Purpose};
@@ -49,19 +49,19 @@ fn data(device: &burn::tensor::Device) -> LabelledData<2> {
     LabelledData::new(inputs, [examples, FEATURES], &labels, CLASSES, device).expect("valid")
 }
 
-fn head(device: &burn::tensor::Device) -> FeatureHead {
-    let config = FeatureHeadConfig::new()
-        .with_features(FEATURES)
+fn head(device: &burn::tensor::Device) -> ImageClassifier {
+    let config = ImageClassifierConfig::new(HiddenKind::SpectralCirculant)
+        .with_image([1, 1, FEATURES])
         .with_classes(CLASSES);
     config.init(device)
 }
 
-fn svi(config: BayesianConfig, steps: u64, examples: usize) -> Svi<FeatureHead> {
+fn svi(config: BayesianConfig, steps: u64, examples: usize) -> Svi<ImageClassifier> {
     let device = circulant::cpu().autodiff();
     let network = config.init(head(&device)).expect("fits");
     let settings = SviConfig::new().with_steps(steps).with_batch(32);
     let svi = Svi::new(network, settings, examples).expect("valid");
-    svi.with_projection(|mut head: FeatureHead| {
+    svi.with_projection(|mut head: ImageClassifier| {
         head.clip_norm(1.0)?;
         Ok(head)
     })
@@ -176,7 +176,7 @@ fn a_resumed_run_with_a_projection_is_the_same_to_the_last_bit() {
     let data = data(&device);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.safetensors");
-    let numbers = |svi: &Svi<FeatureHead>| {
+    let numbers = |svi: &Svi<ImageClassifier>| {
         let mut all = AllNumbers::default();
         svi.network().visit(&mut all);
         all.0
@@ -209,7 +209,7 @@ fn a_projection_that_fails_says_at_which_step() {
     let device = circulant::cpu().autodiff();
     let network = BayesianConfig::new().init(head(&device)).expect("fits");
     let svi = Svi::new(network, SviConfig::new(), 10).expect("valid");
-    let error = svi.with_projection(|mut head: FeatureHead| {
+    let error = svi.with_projection(|mut head: ImageClassifier| {
         head.clip_norm(-1.0)?;
         Ok(head)
     });
@@ -239,7 +239,7 @@ fn every_mnist_model_can_be_clipped() {
                 layer.name()
             );
         }
-        let x = Tensor::ones([1, 1, 28, 28], &circulant::cpu());
+        let x = Tensor::<4>::ones([1, 1, 28, 28], &circulant::cpu());
         let certificates = CertificateConfig::new().certify(&model, x, Target::Predicted);
         assert!(certificates.expect("certifies").network.upper().get() <= 0.25 + 1e-12);
     }

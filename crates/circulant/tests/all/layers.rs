@@ -5,14 +5,14 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::nn::LinearConfig;
 use burn::tensor::{Device, Gradients, Tensor};
 use circulant::models::{
-    FeatureHeadConfig, HiddenKind, ImageClassifierConfig, Projection, ProjectionKind,
-    VisionTransformerConfig,
+    HiddenKind, ImageClassifierConfig, Projection, ProjectionKind, VisionTransformerConfig,
 };
 use circulant::nn::{
     Bccb2dConfig, BiasKind, Circulant1dConfig, CirculantLayer, SpectralBccb2dConfig,
     SpectralCirculant1dConfig,
 };
 use circulant::operator::Activation;
+use circulant::task::Classifier;
 
 /// f32 rounding through a few layers.
 const SINGLE: f64 = 2e-5;
@@ -182,7 +182,8 @@ fn bad_sizes_are_errors_that_name_them() {
         assert!(Bccb2dConfig::new(channels, grid).try_init(&device).is_err());
     }
     assert!(
-        FeatureHeadConfig::new()
+        ImageClassifierConfig::new(HiddenKind::SpectralCirculant)
+            .with_image([1, 1, 2048])
             .with_modes(Some(1026))
             .try_init(&device)
             .is_err()
@@ -286,12 +287,15 @@ fn every_parameter_of_every_model_is_trained() {
         assert_all_trained(&model, model.forward(images.clone()), [3, 10]);
     }
     let features = random::<2>(2, [3, 64], &device);
-    for dense in [None, Some(8)] {
-        let model = FeatureHeadConfig::new()
-            .with_features(64)
-            .with_dense(dense)
+    for (kind, width) in [
+        (HiddenKind::SpectralCirculant, None),
+        (HiddenKind::Dense, Some(8)),
+    ] {
+        let model = ImageClassifierConfig::new(kind)
+            .with_image([1, 1, 64])
+            .with_width(width)
             .init(&device);
-        assert_all_trained(&model, model.forward(features.clone()), [3, 10]);
+        assert_all_trained(&model, model.logits(features.clone()), [3, 10]);
     }
     let images = random::<4>(3, [2, 3, 16, 16], &device);
     for kind in [ProjectionKind::Dense, ProjectionKind::Spectral] {

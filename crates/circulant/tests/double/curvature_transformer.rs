@@ -26,9 +26,7 @@ fn curvature<'a>(kind: ProjectionKind, subspace: &Subspace) -> Curvature<'a, Vis
         .with_dropout(0.3)
         .init(&device);
     let images: Tensor<4> = random(3, [LABELS.len(), 3, 8, 8], &device);
-    let objective = Objective::cross_entropy(LABELS, move |model: &VisionTransformer, examples| {
-        model.forward(images.clone().slice(examples))
-    });
+    let objective = Objective::classifier(images, LABELS);
     Curvature::new(model, objective.with_chunk(4), subspace).expect("a network with gradients")
 }
 

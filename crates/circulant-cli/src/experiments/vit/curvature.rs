@@ -128,9 +128,7 @@ pub fn measure(
     let device = circulant::cpu().autodiff();
     let data = TensorData::new(values, set.shape());
     let images = Tensor::<4>::from_data(data, (&device, DType::F64));
-    let objective = Objective::cross_entropy(labels, |model: &VisionTransformer, range| {
-        model.forward(images.clone().slice(range))
-    });
+    let objective = Objective::classifier(images, labels);
     let curvature = Curvature::new(
         model.clone(),
         objective.with_chunk(CHUNK),

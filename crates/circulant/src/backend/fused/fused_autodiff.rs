@@ -9,7 +9,7 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, NodeGuard, Ops, OpsKind, unary};
 use burn_flex::FlexTensor;
-use circulant_kernels::{Activation, AdamSettings, Convolution, NoiseKey};
+use circulant_kernels::{Activation, Convolution, NoiseKey};
 
 use super::dense::{Conv, Linear};
 use super::fused_flex::{cross_entropy_keeping, scalar_like, tanh_gradient};
@@ -349,25 +349,6 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
             OpsKind::Tracked(node) => node.finish(y.clone(), y),
             OpsKind::UnTracked(node) => node.finish(y),
         }
-    }
-
-    fn adam(
-        parameter: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        moment_1: FloatTensor<Self>,
-        moment_2: FloatTensor<Self>,
-        settings: AdamSettings,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        // Optimisers work on inner tensors; this only completes the trait.
-        let [parameter, gradient, moment_1, moment_2] =
-            [parameter, gradient, moment_1, moment_2].map(|tensor| tensor.into_parts().0);
-        let (parameter, moment_1, moment_2) =
-            Flex::adam(parameter, gradient, moment_1, moment_2, settings);
-        (
-            Self::from_inner(parameter),
-            Self::from_inner(moment_1),
-            Self::from_inner(moment_2),
-        )
     }
 
     fn select_rows(x: FloatTensor<Self>, rows: Labels) -> FloatTensor<Self> {

@@ -5,8 +5,8 @@ use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::{DType, ElementConversion, Shape, TensorData};
 use burn_flex::FlexTensor;
 use circulant_kernels::{
-    Activation, AdamSettings, AdamState, ByteScale, Convolution, NoiseKey, adam_step,
-    cross_entropy, gather_bytes, gather_rows, tanh_backward, tanh_into,
+    Activation, ByteScale, Convolution, NoiseKey, cross_entropy, gather_bytes, gather_rows,
+    tanh_backward, tanh_into,
 };
 
 use super::dense::{Conv, Linear};
@@ -106,35 +106,6 @@ pub(super) fn rows_of_bytes<const D: usize>(
     out.into_tensor(Shape::from(shape.to_vec()))
 }
 
-fn adam_typed<T: Native>(
-    [parameter, gradient, moment_1, moment_2]: [&FlexTensor; 4],
-    settings: AdamSettings,
-) -> (FlexTensor, FlexTensor, FlexTensor) {
-    let mut after = [parameter, moment_1, moment_2].map(like::<T>);
-    let before = AdamState {
-        parameter: numbers(parameter, "the parameter"),
-        moment_1: numbers(moment_1, "the first moment"),
-        moment_2: numbers(moment_2, "the second moment"),
-    };
-    let [parameter, moment_1, moment_2] = after.each_mut().map(|(buffer, _)| buffer.as_mut());
-    let outputs = AdamState {
-        parameter,
-        moment_1,
-        moment_2,
-    };
-    let gradient = numbers(gradient, "the gradient");
-    valid(adam_step(before, gradient, settings, outputs));
-    after.map(finish).into()
-}
-
-/// A step of Adam: the parameter and both moments afterwards.
-pub(super) fn adam(
-    tensors: [&FlexTensor; 4],
-    settings: AdamSettings,
-) -> (FlexTensor, FlexTensor, FlexTensor) {
-    with_native!(tensors[0].dtype(), adam_typed(tensors, settings))
-}
-
 impl FusedOps for Flex {
     fn low_rank_sample(
         mean: FloatTensor<Self>,
@@ -231,17 +202,6 @@ impl FusedOps for Flex {
 
     fn cross_entropy_sum(logits: FloatTensor<Self>, labels: Labels) -> FloatTensor<Self> {
         cross_entropy_keeping(logits, &labels, false).0
-    }
-
-    fn adam(
-        parameter: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        moment_1: FloatTensor<Self>,
-        moment_2: FloatTensor<Self>,
-        settings: AdamSettings,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        let tensors = [parameter, gradient, moment_1, moment_2].map(|t| t.to_contiguous());
-        adam(tensors.each_ref(), settings)
     }
 
     fn select_rows(x: FloatTensor<Self>, rows: Labels) -> FloatTensor<Self> {

@@ -7,9 +7,10 @@ use circulant_kernels::{
     AdamSettings, KlGradients, LowRank, NoiseKey, SampleGradients, standard_normal,
 };
 
-use super::fused_flex::{adam, finish, like, scalar, zeros_like};
+use super::fused_flex::{finish, like, scalar, zeros_like};
 use crate::backend::buffers::Buffer;
 use crate::backend::circulant_flex::{Native, numbers, valid, with_native};
+use crate::backend::optimizers::adam;
 
 /// The parameters of a Gaussian, contiguous; `low_rank` is `U` and `lambda`.
 #[derive(Debug, Clone)]

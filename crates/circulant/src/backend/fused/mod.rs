@@ -28,7 +28,7 @@ use std::sync::Arc;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, backend_extension};
 use burn::tensor::{Device, Shape, Tensor, TensorData};
-use circulant_kernels::{Activation, AdamSettings, ByteScale, Convolution, NoiseKey, gather_bytes};
+use circulant_kernels::{Activation, ByteScale, Convolution, NoiseKey, gather_bytes};
 
 pub(crate) use self::plain::{
     PlainGaussian, PlainGradients, PlainMoments, PlainNoise, PlainTensors,
@@ -162,15 +162,6 @@ pub trait FusedOps: Backend {
 
     /// `-sum_i log softmax(logits_i)[label_i]: [1]` of `logits: [rows, classes]`.
     fn cross_entropy_sum(logits: FloatTensor<Self>, labels: Labels) -> FloatTensor<Self>;
-
-    /// One step of Adam: parameter, first and second moment afterwards. Not differentiable.
-    fn adam(
-        parameter: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        moment_1: FloatTensor<Self>,
-        moment_2: FloatTensor<Self>,
-        settings: AdamSettings,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 
     /// The entries of the first dimension at `rows`. Not differentiable.
     fn select_rows(x: FloatTensor<Self>, rows: Labels) -> FloatTensor<Self>;

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`TransformerOps::gelu_saving`] | its input |
 //! | [`TransformerOps::dropout_masked`] | nothing: the mask is a function of its key |
-//! | [`TransformerOps::normalise_layer`], [`TransformerOps::normalise_residual`] | two numbers per row |
+//! | [`TransformerOps::normalise_layer`] | two numbers per row |
 //! | [`TransformerOps::attend`] | its inputs and one number per row of the weights |
 //! | [`TransformerOps::mlp_block`], [`TransformerOps::attention_block`] | their layers' inputs |
 //!
@@ -25,7 +25,7 @@ mod transformer_flex;
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, backend_extension};
-use circulant_kernels::{AdanSettings, Dropout};
+use circulant_kernels::Dropout;
 
 use crate::operator::Operator;
 
@@ -79,15 +79,6 @@ pub trait TransformerOps: Backend {
         epsilon: f64,
     ) -> FloatTensor<Self>;
 
-    /// `s = x + addend` and [`Self::normalise_layer`] of `s`.
-    fn normalise_residual(
-        x: FloatTensor<Self>,
-        addend: FloatTensor<Self>,
-        gamma: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-        epsilon: f64,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>);
-
     /// `dropout(softmax(Q K^t/sqrt(d_head))) V` per head; all tensors are `[batch, tokens, d]`.
     fn attend(
         query: FloatTensor<Self>,
@@ -121,22 +112,4 @@ pub trait TransformerOps: Backend {
         output_bias: FloatTensor<Self>,
         settings: AttentionBlockSettings,
     ) -> FloatTensor<Self>;
-
-    /// One step of Adan: the parameter, the averages `m`, `d` and `v`, and the negative gradient afterwards. Not
-    /// differentiable.
-    fn adan(
-        parameter: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        average: FloatTensor<Self>,
-        difference: FloatTensor<Self>,
-        square: FloatTensor<Self>,
-        negative_gradient: FloatTensor<Self>,
-        settings: AdanSettings,
-    ) -> (
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-    );
 }

@@ -5,7 +5,6 @@ use burn::tensor::{DType, Shape};
 use burn_flex::FlexTensor;
 use circulant_kernels::{
     LayerNorm, LayerNormGradients, RowStatistics, layer_norm_backward, layer_norm_into,
-    residual_layer_norm_into,
 };
 
 use crate::backend::buffers::Buffer;
@@ -37,11 +36,6 @@ impl Norm {
 
     pub(super) fn forward(&self) -> (FlexTensor, Statistics) {
         with_native!(self.x.dtype(), forward_typed(self))
-    }
-
-    /// Normalises `self.x + addend`; the layer afterwards is that of the sum.
-    pub(super) fn forward_residual(self, addend: &FlexTensor) -> (Self, FlexTensor, Statistics) {
-        with_native!(self.x.dtype(), residual_typed(self, addend))
     }
 
     /// Gradients of `x`, to which `residual` is added, gamma and beta.
@@ -102,24 +96,6 @@ fn forward_typed<T: Native>(norm: &Norm) -> (FlexTensor, Statistics) {
         room.as_mut(),
     ));
     (finish(y), room.finish())
-}
-
-fn residual_typed<T: Native>(norm: Norm, addend: &FlexTensor) -> (Norm, FlexTensor, Statistics) {
-    let (mut sum, mut y) = (like::<T>(&norm.x), like::<T>(&norm.x));
-    let mut room = Room::<T>::new(norm.rows());
-    valid(residual_layer_norm_into(
-        numbers(&norm.x, "x"),
-        numbers(addend, "the addend"),
-        sum.0.as_mut(),
-        norm.layer(),
-        y.0.as_mut(),
-        room.as_mut(),
-    ));
-    let norm = Norm {
-        x: finish(sum),
-        ..norm
-    };
-    (norm, finish(y), room.finish())
 }
 
 fn backward_typed<T: Native>(

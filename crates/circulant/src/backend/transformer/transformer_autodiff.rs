@@ -4,13 +4,13 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, AutodiffBackend, Flex, TensorMetadata};
+use burn::backend::{Autodiff, Flex, TensorMetadata};
 use burn_autodiff::checkpoint::base::Checkpointer;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
 use burn_flex::FlexTensor;
-use circulant_kernels::{AdanSettings, Dropout};
+use circulant_kernels::Dropout;
 
 use super::attention::Attend;
 use super::attention_block::AttentionBlock;
@@ -43,16 +43,6 @@ impl State for Dropout {
 impl State for (Norm, Statistics) {
     fn backward(&self, grad: FlexTensor) -> Vec<FlexTensor> {
         self.0.backward(&self.1, &grad.to_contiguous(), None).into()
-    }
-}
-
-/// The sum of two tensors.
-#[derive(Debug, Clone)]
-struct Sum;
-
-impl State for Sum {
-    fn backward(&self, grad: FlexTensor) -> Vec<FlexTensor> {
-        vec![grad.clone(), grad]
     }
 }
 
@@ -140,23 +130,6 @@ impl<C: CheckpointStrategy> TransformerOps for Autodiff<Flex, C> {
         record::<_, C, 3>(guards, (y, (norm, statistics)))
     }
 
-    fn normalise_residual(
-        x: FloatTensor<Self>,
-        addend: FloatTensor<Self>,
-        gamma: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-        epsilon: f64,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
-        let ([x, addend], sum_guards) = parts::<C, 2>([x, addend]);
-        let ([gamma, beta], [gamma_guard, beta_guard]) = parts::<C, 2>([gamma, beta]);
-        let norm = Norm::new([x, gamma, beta], epsilon);
-        let (norm, y, statistics) = norm.forward_residual(&addend.to_contiguous());
-        let sum = record::<_, C, 2>(sum_guards, (norm.x.clone(), Sum));
-        let guards = [sum.node(), gamma_guard, beta_guard];
-        let y = record::<_, C, 3>(guards, (y, (norm, statistics)));
-        (sum, y)
-    }
-
     fn attend(
         query: FloatTensor<Self>,
         key: FloatTensor<Self>,
@@ -198,55 +171,5 @@ impl<C: CheckpointStrategy> TransformerOps for Autodiff<Flex, C> {
         let tensors = [x, gamma, beta, weight, bias, output, output_bias];
         let (tensors, guards) = parts::<C, 7>(tensors);
         record::<_, C, 7>(guards, AttentionBlock::forward(tensors, settings))
-    }
-
-    fn adan(
-        parameter: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        average: FloatTensor<Self>,
-        difference: FloatTensor<Self>,
-        square: FloatTensor<Self>,
-        negative_gradient: FloatTensor<Self>,
-        settings: AdanSettings,
-    ) -> (
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-    ) {
-        // Optimisers work on inner tensors; this only completes the trait.
-        let [
-            parameter,
-            gradient,
-            average,
-            difference,
-            square,
-            negative_gradient,
-        ] = [
-            parameter,
-            gradient,
-            average,
-            difference,
-            square,
-            negative_gradient,
-        ]
-        .map(|tensor| tensor.into_parts().0);
-        let (parameter, average, difference, square, negative_gradient) = Flex::adan(
-            parameter,
-            gradient,
-            average,
-            difference,
-            square,
-            negative_gradient,
-            settings,
-        );
-        (
-            Self::from_inner(parameter),
-            Self::from_inner(average),
-            Self::from_inner(difference),
-            Self::from_inner(square),
-            Self::from_inner(negative_gradient),
-        )
     }
 }

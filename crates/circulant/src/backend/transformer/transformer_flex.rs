@@ -4,7 +4,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Flex, TensorMetadata};
 use burn::tensor::DType;
 use burn_flex::FlexTensor;
-use circulant_kernels::{AdanSettings, AdanState, Dropout, adan_step, gelu_backward, gelu_into};
+use circulant_kernels::{Dropout, gelu_backward, gelu_into};
 
 use super::attention::Attend;
 use super::attention_block::AttentionBlock;
@@ -32,35 +32,6 @@ pub(super) fn gelu_gradient(x: &FlexTensor, grad: &FlexTensor) -> FlexTensor {
     with_native!(x.dtype(), gelu_backward_typed(x, &grad))
 }
 
-fn adan_typed<T: Native>(
-    [parameter, gradient, average, difference, square, negative]: [&FlexTensor; 6],
-    settings: AdanSettings,
-) -> [FlexTensor; 5] {
-    let state = [parameter, average, difference, square, negative];
-    let mut after = state.map(like::<T>);
-    let [parameter, average, difference, square, negative_gradient] =
-        state.map(|tensor| numbers::<T>(tensor, "the state of Adan"));
-    let before = AdanState {
-        parameter,
-        average,
-        difference,
-        square,
-        negative_gradient,
-    };
-    let [parameter, average, difference, square, negative_gradient] =
-        after.each_mut().map(|(buffer, _)| buffer.as_mut());
-    let outputs = AdanState {
-        parameter,
-        average,
-        difference,
-        square,
-        negative_gradient,
-    };
-    let gradient = numbers(gradient, "the gradient");
-    valid(adan_step(before, gradient, settings, outputs));
-    after.map(finish)
-}
-
 impl TransformerOps for Flex {
     fn gelu_saving(x: FloatTensor<Self>) -> FloatTensor<Self> {
         let x = x.to_contiguous();
@@ -79,18 +50,6 @@ impl TransformerOps for Flex {
         epsilon: f64,
     ) -> FloatTensor<Self> {
         Norm::new([x, gamma, beta], epsilon).forward().0
-    }
-
-    fn normalise_residual(
-        x: FloatTensor<Self>,
-        addend: FloatTensor<Self>,
-        gamma: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-        epsilon: f64,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
-        let norm = Norm::new([x, gamma, beta], epsilon);
-        let (norm, y, _) = norm.forward_residual(&addend.to_contiguous());
-        (norm.x, y)
     }
 
     fn attend(
@@ -131,32 +90,5 @@ impl TransformerOps for Flex {
     ) -> FloatTensor<Self> {
         let tensors = [x, gamma, beta, weight, bias, output, output_bias];
         AttentionBlock::forward(tensors, settings).0
-    }
-
-    fn adan(
-        parameter: FloatTensor<Self>,
-        gradient: FloatTensor<Self>,
-        average: FloatTensor<Self>,
-        difference: FloatTensor<Self>,
-        square: FloatTensor<Self>,
-        negative_gradient: FloatTensor<Self>,
-        settings: AdanSettings,
-    ) -> (
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-    ) {
-        let tensors = [
-            parameter,
-            gradient,
-            average,
-            difference,
-            square,
-            negative_gradient,
-        ]
-        .map(|tensor| tensor.to_contiguous());
-        with_native!(tensors[0].dtype(), adan_typed(tensors.each_ref(), settings)).into()
     }
 }
