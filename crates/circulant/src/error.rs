@@ -5,6 +5,7 @@ use circulant_kernels::KernelError;
 /// A configuration that no layer can have. Every message says what was expected and what was
 /// found.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LayerError {
     /// A size or a mask that the half spectrum does not allow.
     #[error(transparent)]

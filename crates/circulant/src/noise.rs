@@ -12,6 +12,7 @@ const SAMPLE_BITS: u32 = 16;
 
 /// What random numbers are for. Numbers for different purposes are unrelated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Purpose {
     /// Initial posterior parameters.
     Initial = 1,

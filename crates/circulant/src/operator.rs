@@ -21,6 +21,7 @@ pub struct Operator {
 
 /// Which bins exist, and how they are stored.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Layout {
     /// Signals of one channel: a circulant matrix.
     Signal(HalfSpectrum),

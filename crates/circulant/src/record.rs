@@ -13,6 +13,7 @@ use burn::tensor::DType;
 
 /// Why a record could not be saved or loaded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordError {
     /// The file could not be written.
     #[error("cannot write {}: {message}", path.display())]

@@ -8,6 +8,7 @@ use crate::noise::{Noise, Purpose};
 
 /// The weight of the KL term.
 #[derive(Config, Debug, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum KlWeight {
     /// 1: the true ELBO.
     One,
@@ -38,6 +39,7 @@ pub struct Elbo {
 
 /// An estimate of the objective.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ElboEstimate {
     /// The negative ELBO per example, `[1]`, to be minimised.
     pub loss: Tensor<1>,

@@ -1,13 +1,15 @@
-//! What can be wrong with a prior, a posterior, data or a training run.
+//! What can be wrong with a prior, a posterior or a training run.
 
 use circulant_kernels::KernelError;
 
+use crate::data::ExamplesError;
 use crate::record::RecordError;
 use crate::train::CheckpointError;
 
 /// An error of the Bayesian part. Every message says what was expected, what was found and, where it
 /// is not plain, what to do.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BayesError {
     /// A number that must be positive and finite.
     #[error("{what} must be positive and finite, got {got}")]
@@ -73,32 +75,15 @@ pub enum BayesError {
         /// The paths of the model.
         known: Vec<String>,
     },
-    /// A data set without examples, or a batch of none.
+    /// No examples, or no samples.
     #[error("{what} is empty: at least one example is needed")]
     Empty {
         /// What is empty.
         what: &'static str,
     },
-    /// A label that is no class.
-    #[error("label {label} of example {example} is outside 0..{classes}")]
-    Label {
-        /// The index of the example.
-        example: usize,
-        /// Its label.
-        label: i64,
-        /// The number of classes.
-        classes: usize,
-    },
-    /// An input that is NaN or infinite.
-    #[error(
-        "number {position} of example {example} is not finite (NaN or infinity); clean the data first"
-    )]
-    NotFiniteInput {
-        /// The index of the example.
-        example: usize,
-        /// The position within it.
-        position: usize,
-    },
+    /// Examples that nothing can be learned from.
+    #[error(transparent)]
+    Examples(#[from] ExamplesError),
     /// Training produced NaN or infinity.
     #[error(
         "step {step}: {what} is not finite, first in {parameter}; \

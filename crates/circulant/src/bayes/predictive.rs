@@ -48,6 +48,7 @@ pub struct PredictiveConfig {
 
 /// What is known about the classes of some inputs.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Predictions {
     /// The number of classes.
     pub classes: usize,

@@ -7,6 +7,7 @@ use crate::operator::Layout;
 
 /// The prior of one parameter: independent Gaussians of mean zero.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Prior {
     /// `N(0, variance)` for every number.
     Normal {
@@ -21,6 +22,7 @@ pub enum Prior {
 
 /// Which posterior a parameter gets.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum PosteriorKind {
     /// [`LowRankGaussian`](super::LowRankGaussian).
     LowRank {
@@ -39,6 +41,7 @@ pub enum PosteriorKind {
 
 /// The standard deviation that a posterior starts with.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum InitialDeviation {
     /// This.
     Absolute(f64),

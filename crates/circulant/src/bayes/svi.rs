@@ -62,6 +62,7 @@ impl SviConfig {
 
 /// One step, as the callback sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct StepReport {
     /// 0, 1, ...
     pub step: u64,
@@ -75,6 +76,7 @@ pub struct StepReport {
 
 /// Why training ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stop {
     /// All steps are done.
     Finished,

@@ -18,6 +18,7 @@ use crate::nn::InitialNumbers;
 
 /// How the eigenvalue is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Method {
     /// Lanczos with full reorthogonalisation; `basis` vectors (4 at least) are held in memory.
     Lanczos {
@@ -55,6 +56,7 @@ impl Default for EigenvalueConfig {
 
 /// An estimate of the dominant eigenvalue.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Eigenvalue {
     /// The Rayleigh quotient of [`Self::vector`].
     pub value: f64,

@@ -4,6 +4,7 @@ use burn::tensor::DType;
 
 /// An error of the curvature. Every message says what was expected, what was found and what to do.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CurvatureError {
     /// A name that no trainable parameter has.
     #[error("no trainable parameter matches {pattern:?}; the module has {known:?}")]

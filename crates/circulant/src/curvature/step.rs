@@ -40,6 +40,7 @@ const SMALLEST_NORM: f64 = 0.1;
 ///
 /// so no tensor moves by more than the fraction `r x` of its norm. The floor is for biases that are still zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Stencil {
     /// Two evaluations, relative error about `1e-10`.
     #[default]

@@ -11,6 +11,7 @@ use crate::functional::select_rows;
 
 /// Inputs `[n, ...]`.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Inputs<const D: usize> {
     /// As numbers.
     Numbers(Tensor<D>),

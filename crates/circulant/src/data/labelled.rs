@@ -5,8 +5,8 @@ use std::sync::Arc;
 use burn::tensor::{Device, Tensor, TensorData};
 use circulant_kernels::ByteScale;
 
+use super::ExamplesError;
 use super::{ByteInputs, Examples, Inputs, Labels};
-use crate::bayes::BayesError;
 
 /// Inputs `[N, ...]` with a class each, checked once.
 #[derive(Debug, Clone)]
@@ -25,11 +25,11 @@ impl<const D: usize> LabelledData<D> {
         labels: &[i64],
         classes: usize,
         device: &Device,
-    ) -> Result<Self, BayesError> {
+    ) -> Result<Self, ExamplesError> {
         check_sizes(&shape, inputs.len())?;
         let row = inputs.len() / shape[0];
         if let Some(position) = first_not_finite(&inputs) {
-            return Err(BayesError::NotFiniteInput {
+            return Err(ExamplesError::NotFiniteInput {
                 example: position / row,
                 position: position % row,
             });
@@ -59,11 +59,11 @@ impl<const D: usize> LabelledData<D> {
         labels: &[i64],
         classes: usize,
         device: &Device,
-    ) -> Result<Self, BayesError> {
+    ) -> Result<Self, ExamplesError> {
         check_sizes(&shape, inputs.len())?;
         let row = inputs.len() / shape[0];
         if !row.is_multiple_of(scale.channels()) {
-            return Err(BayesError::Length {
+            return Err(ExamplesError::Length {
                 what: "the channels of the scale",
                 expected: shape.get(1).copied().unwrap_or(1),
                 got: scale.channels(),
@@ -88,13 +88,13 @@ impl<const D: usize> LabelledData<D> {
         shape: [usize; D],
         labels: &[i64],
         classes: usize,
-    ) -> Result<Self, BayesError> {
+    ) -> Result<Self, ExamplesError> {
         check_length("the labels", shape[0], labels.len())?;
         let class = |(example, &label): (usize, &i64)| {
             usize::try_from(label)
                 .ok()
                 .filter(|&class| class < classes)
-                .ok_or(BayesError::Label {
+                .ok_or(ExamplesError::Label {
                     example,
                     label,
                     classes,
@@ -165,20 +165,20 @@ impl<const D: usize> LabelledData<D> {
     }
 }
 
-fn check_sizes(shape: &[usize], numbers: usize) -> Result<(), BayesError> {
+fn check_sizes(shape: &[usize], numbers: usize) -> Result<(), ExamplesError> {
     if shape.first().is_none_or(|examples| *examples == 0) {
-        return Err(BayesError::Empty {
+        return Err(ExamplesError::Empty {
             what: "the data set",
         });
     }
     check_length("the inputs", shape.iter().product(), numbers)
 }
 
-fn check_length(what: &'static str, expected: usize, got: usize) -> Result<(), BayesError> {
+fn check_length(what: &'static str, expected: usize, got: usize) -> Result<(), ExamplesError> {
     if expected == got {
         return Ok(());
     }
-    Err(BayesError::Length {
+    Err(ExamplesError::Length {
         what,
         expected,
         got,

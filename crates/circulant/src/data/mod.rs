@@ -6,6 +6,7 @@
 //! | [`BatchOrder`] | which examples a step sees, a function of seed and step |
 //! | [`Examples`], [`Inputs`], [`Labels`] | a batch, copied out of the data or left where it lies |
 
+mod error;
 mod examples;
 mod labelled;
 mod labels;
@@ -13,6 +14,7 @@ mod order;
 
 pub use circulant_kernels::ByteScale;
 
+pub use self::error::ExamplesError;
 pub use self::examples::{ByteInputs, Examples, Inputs};
 pub use self::labelled::LabelledData;
 pub use self::labels::Labels;

@@ -5,7 +5,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
-use crate::bayes::BayesError;
+use super::ExamplesError;
 use crate::noise::{Noise, Purpose};
 
 /// The order of the examples: every epoch a new permutation, cut into whole batches; what is left over at its end is
@@ -21,10 +21,10 @@ pub struct BatchOrder {
 
 impl BatchOrder {
     /// Batches of `batch` out of `examples`; a larger batch is the whole set.
-    pub fn new(seed: u64, examples: usize, batch: usize) -> Result<Self, BayesError> {
+    pub fn new(seed: u64, examples: usize, batch: usize) -> Result<Self, ExamplesError> {
         for (what, size) in [("the data set", examples), ("the batch", batch)] {
             if size == 0 {
-                return Err(BayesError::Empty { what });
+                return Err(ExamplesError::Empty { what });
             }
         }
         Ok(Self {

@@ -24,6 +24,7 @@ use super::rounding::UNIT;
 
 /// An activation with a known Lipschitz constant, applied to every number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LipschitzActivation {
     /// The hyperbolic tangent.
     Tanh,

@@ -36,6 +36,7 @@ use crate::task::Classifier;
 
 /// The class that a certificate is about.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub enum Target<'a> {
     /// The true class of every input.
     True(&'a [usize]),
@@ -72,6 +73,7 @@ pub struct CertificateConfig {
 
 /// What is known about one input.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Certificate {
     /// The class that the radii are about.
     pub class: usize,
@@ -104,6 +106,7 @@ impl Certificate {
 
 /// The certificates of a batch of inputs and what they rest on.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Certificates {
     /// One per input.
     pub inputs: Vec<Certificate>,

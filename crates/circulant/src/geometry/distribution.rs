@@ -108,6 +108,7 @@ pub struct PosteriorGeometryConfig {
 
 /// Distributions over posterior samples, and over all pairs of sample and input.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PosteriorGeometry {
     /// The Lipschitz bounds of the networks, one per sample.
     pub bounds: Distribution,

@@ -6,6 +6,7 @@ use crate::bayes::BayesError;
 
 /// An error of the geometry. Every message says what was expected, what was found and what to do.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum GeometryError {
     /// A layer whose Lipschitz constant is not known.
     #[error("{layer} has no Lipschitz bound: {reason}")]

@@ -27,6 +27,7 @@ use crate::operator::Layout;
 
 /// An operator norm from both sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct NormBounds {
     lower: LowerBound,
     upper: UpperBound,

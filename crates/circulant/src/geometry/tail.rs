@@ -36,6 +36,7 @@ const OWN_ROUNDING: f64 = 1.0 + 1e-12;
 
 /// Bounds of all layers that hold together.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct PriorNetworkBound {
     /// One per layer, in the order of the priors.
     pub layers: Vec<UpperBound>,

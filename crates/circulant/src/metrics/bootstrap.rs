@@ -41,6 +41,7 @@ pub struct Bootstrap {
 
 /// A metric with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Interval {
     /// The metric of the data themselves.
     pub estimate: f64,
@@ -52,6 +53,7 @@ pub struct Interval {
 
 /// [`ClassificationReport`] with intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ClassificationIntervals {
     /// The share of right predictions.
     pub accuracy: Interval,
@@ -69,6 +71,7 @@ pub struct ClassificationIntervals {
 
 /// [`OodReport`] with intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct OodIntervals {
     /// Area under the receiver operating characteristic.
     pub auroc: Interval,

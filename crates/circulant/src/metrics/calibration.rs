@@ -31,6 +31,7 @@ pub const DEFAULT_BINS: usize = 15;
 /// # Ok::<(), circulant::metrics::MetricError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ReliabilityDiagram {
     /// From low to high confidence, empty bins included.
     pub bins: Vec<ReliabilityBin>,
@@ -38,6 +39,7 @@ pub struct ReliabilityDiagram {
 
 /// One bar of a [`ReliabilityDiagram`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ReliabilityBin {
     /// The lower edge, excluded in bins of equal width.
     pub lower: f64,

@@ -100,6 +100,7 @@ pub(super) fn squared_error<T: Real>(row: &[T], label: usize) -> f64 {
 
 /// Everything about one set of predictions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ClassificationReport {
     /// The number of rows.
     pub rows: u64,

@@ -57,6 +57,7 @@ pub struct KernelDensity {
 
 /// Points and the density there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct DensityCurve {
     /// Evenly spaced, both ends included.
     pub points: Vec<f64>,

@@ -4,6 +4,7 @@ use super::probabilities::SUM_TOLERANCE;
 
 /// An error of the metrics. Every message says what was expected, what was found and what to do.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MetricError {
     /// No data at all.
     #[error("{what}: expected at least one, got none; check that the data set was read")]

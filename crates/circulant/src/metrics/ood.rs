@@ -21,6 +21,7 @@ const FIVE_PERCENT: f64 = 0.05;
 
 /// What a score is worth for finding strange inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct OodReport {
     /// Area under the receiver operating characteristic; 0.5 is guessing, 1 is perfect.
     pub auroc: f64,

@@ -10,6 +10,7 @@ use super::{
 
 /// Real numbers that a module learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ParameterCount {
     /// Everything but the biases.
     pub weights: usize,
@@ -44,6 +45,7 @@ impl ParameterCount {
 
 /// One row of the table of parameter counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CountedModel {
     /// What the model is.
     pub model: String,

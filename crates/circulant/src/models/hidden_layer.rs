@@ -20,6 +20,7 @@ use crate::operator::Layout;
 
 /// Which hidden layers a model has.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HiddenKind {
     /// [`SpectralCirculant1d`].
     SpectralCirculant,

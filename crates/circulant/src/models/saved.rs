@@ -20,6 +20,7 @@ const FORMAT: &str = "circulant-classifier-1";
 
 /// Why a classifier cannot be saved or loaded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SavedError {
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]

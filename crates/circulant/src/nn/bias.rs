@@ -8,6 +8,7 @@ use super::parameter;
 
 /// The bias of a 1D layer.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BiasKind {
     /// No bias.
     None,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 /// An error of loading. Every message says what was expected, what was found and what to do.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PretrainedError {
     /// The file could not be read.
     #[error("cannot read {}: {source}", path.display())]

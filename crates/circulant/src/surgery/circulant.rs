@@ -13,6 +13,7 @@ use crate::nn::{BiasKind, SpectralCirculant1d, SpectralCirculant1dConfig, to_hos
 
 /// A structured layer in the place of a dense one.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Nearest<L> {
     /// The layer.
     pub layer: L,

@@ -4,6 +4,7 @@ use crate::LayerError;
 
 /// An error of the surgery. Every message says what was expected, what was found and what to do.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SurgeryError {
     /// A weight that is NaN or infinite.
     #[error("{layer} has a weight that is NaN or infinite; load another checkpoint")]

@@ -13,6 +13,7 @@ const LINEAR: &str = "Struct:Linear";
 
 /// One `Linear` of a module.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct LinearReport {
     /// Its path, e.g. `blocks.0.attention.query`.
     pub path: String,

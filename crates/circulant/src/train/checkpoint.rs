@@ -27,6 +27,7 @@ const MOMENTS: &str = "optimizer.moments";
 
 /// Why a checkpoint could not be written or used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CheckpointError {
     /// Reading or writing failed.
     #[error("{}: {source}", path.display())]

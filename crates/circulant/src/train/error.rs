@@ -4,6 +4,7 @@ use super::CheckpointError;
 
 /// Why training cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TrainingError {
     /// Training produced NaN or infinity.
     #[error(

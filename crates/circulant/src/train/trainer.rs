@@ -35,6 +35,7 @@ pub struct TrainerConfig {
 
 /// What a step gave.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct TrainingStep {
     /// From 0.
     pub step: u64,

@@ -58,6 +58,7 @@ pub trait Posterior: Module {
 
 /// Any of the posteriors.
 #[derive(Module, Debug)]
+#[non_exhaustive]
 pub enum AnyPosterior {
     /// Low rank plus diagonal.
     LowRank(LowRankGaussian),
