@@ -47,16 +47,16 @@ pub enum KernelError {
         /// The number of elements found.
         got: usize,
     },
-    /// A kept spectrum was made by another plan.
+    /// What a forward pass kept does not fit the plan that reads it.
     #[error(
-        "the kept spectrum belongs to another plan: expected inputs of (height, width, channels) \
-         {expected:?}, got {got:?}; transform the input with the plan that uses it"
+        "the kept spectrum belongs to another plan or pass: expected {expected}, got {got}; \
+         transform the input with the plan that uses it"
     )]
     ForeignSpectrum {
-        /// Height, width and channels of this plan's inputs.
-        expected: (usize, usize, usize),
-        /// Those of the spectrum.
-        got: (usize, usize, usize),
+        /// What this plan reads.
+        expected: String,
+        /// What it was given.
+        got: String,
     },
     /// The jitter of a covariance is negative or infinite.
     #[error("the jitter must be finite and at least 0, got {got}; 1e-6 is a usual choice")]

@@ -86,6 +86,11 @@ impl Batch {
         (self.slots + 1) * 2 * self.lanes
     }
 
+    /// Numbers of the spectra of all blocks.
+    pub(crate) fn spectrum_len(&self) -> usize {
+        self.blocks() * self.block_stride()
+    }
+
     /// The rows of one block, with `missing` where the batch has none.
     pub(crate) fn pointers<T>(
         &self,
@@ -195,7 +200,7 @@ impl Batch {
         self.batch * self.channels * self.len < SEQUENTIAL_BELOW
     }
 
-    /// Transforms all rows of `x` into `spectrum` (`blocks*block_stride` numbers). With `tanh`
+    /// Transforms all rows of `x` into spectra ([`Self::spectrum_len`] numbers). With `tanh`
     /// the rows are gradients `g` and `tanh` holds the outputs `y`: `g*(1 - y^2)` is transformed.
     pub(crate) fn transform<T: Real>(
         &self,
@@ -204,7 +209,7 @@ impl Batch {
         x: &[T],
         tanh: Option<&[T]>,
     ) -> Scratch<T> {
-        let mut spectrum = Scratch::take(self.blocks() * self.block_stride());
+        let mut spectrum = Scratch::take(self.spectrum_len());
         let out = Shared::writer(&mut spectrum);
         let (x, tanh) = (Shared::reader(x), tanh.map(Shared::reader));
         self.map_tasks(|blocks| {

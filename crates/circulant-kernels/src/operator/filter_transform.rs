@@ -138,7 +138,7 @@ impl<T: Real> FilterTransform<T> {
     ) -> Result<(), KernelError> {
         self.check(filters, coordinates)?;
         let batch = self.batch();
-        let mut spectrum = Scratch::<T>::zeroed(batch.blocks() * batch.block_stride());
+        let mut spectrum = Scratch::<T>::zeroed(batch.spectrum_len());
         for frequency in &self.table.frequencies {
             for lane in 0..batch.lanes_used() {
                 let (here, there) = entries(&batch, frequency, lane);

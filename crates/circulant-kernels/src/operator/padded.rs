@@ -119,6 +119,11 @@ impl<T: Real> PaddedPlan<T> {
         }
     }
 
+    /// Numbers that [`Self::transform`] makes of so many rows.
+    pub(crate) fn spectrum_len(&self, batch: usize) -> usize {
+        self.batch(batch).spectrum_len()
+    }
+
     fn single(&self) -> Single<'_, T> {
         Single {
             isa: self.isa,

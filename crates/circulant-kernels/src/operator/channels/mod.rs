@@ -157,7 +157,7 @@ impl<T: Real> Mixing<'_, T> {
 
     /// Room for a spectrum, with zeros where the mask wants them.
     pub(crate) fn spectrum(&self, batch: &Batch, masked: &[usize]) -> Scratch<T> {
-        let mut spectrum = Scratch::take(batch.blocks() * batch.block_stride());
+        let mut spectrum = Scratch::take(batch.spectrum_len());
         for block in spectrum.chunks_exact_mut(batch.block_stride()) {
             for position in masked {
                 block[position * 2 * batch.lanes..][..2 * batch.lanes].fill(T::zero());

@@ -71,9 +71,41 @@ pub struct Examples<'a, T> {
 pub struct KeptSpectrum<T: Real> {
     pub(super) data: Scratch<T>,
     pub(super) batch: usize,
-    pub(super) by_row: bool,
+    pub(super) form: SpectrumForm,
+}
+
+/// Everything that says where a spectrum has which number. A plan reads the spectra of its own form only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SpectrumForm {
+    pub(super) order: SpectrumOrder,
     /// Height, width and channels of the inputs.
     pub(super) source: (usize, usize, usize),
+    /// Lanes of a block.
+    pub(super) lanes: usize,
+}
+
+/// The way that a spectrum was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SpectrumOrder {
+    /// Row after row.
+    Rows,
+    /// Blocks of lanes.
+    Lanes,
+    /// Blocks of lanes, of rows with zeros behind them.
+    PaddedLanes,
+}
+
+impl SpectrumForm {
+    /// For messages.
+    pub(super) fn describe(self) -> String {
+        let (height, width, channels) = self.source;
+        let order = match self.order {
+            SpectrumOrder::Rows => "row by row".into(),
+            SpectrumOrder::Lanes => format!("in {} lanes", self.lanes),
+            SpectrumOrder::PaddedLanes => format!("padded, in {} lanes", self.lanes),
+        };
+        format!("the spectrum of {height} x {width} inputs of {channels} channels, {order}")
+    }
 }
 
 impl<T: Real> KeptSpectrum<T> {

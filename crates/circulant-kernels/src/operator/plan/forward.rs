@@ -12,31 +12,16 @@ impl<T: Real> CirculantPlan<T> {
     /// The transform of a batch `[batch, C_in, ...]`.
     pub fn transform(&self, x: &[T]) -> Result<KeptSpectrum<T>, KernelError> {
         let batch = self.batch_of(x.len())?;
-        Ok(match self.way(batch) {
-            Way::Rows(rows) => KeptSpectrum {
-                data: rows.transform(x),
-                batch,
-                by_row: true,
-                source: self.source(),
-            },
-            Way::Padded(padded) => KeptSpectrum {
-                data: padded.transform(x),
-                batch,
-                by_row: false,
-                source: self.source(),
-            },
+        let way = self.way(batch);
+        let data = match way {
+            Way::Rows(rows) => rows.transform(x),
+            Way::Padded(padded) => padded.transform(x),
             Way::Lanes(lanes) => {
-                let data = self
-                    .batch(batch, self.channels_in)
-                    .transform(self.isa, lanes, x, None);
-                KeptSpectrum {
-                    data,
-                    batch,
-                    by_row: false,
-                    source: self.source(),
-                }
+                let batch = self.batch(batch, self.channels_in);
+                batch.transform(self.isa, lanes, x, None)
             }
-        })
+        };
+        Ok(self.keep(&way, batch, data))
     }
 
     /// `y = act(K x + bias)` for every filter.
@@ -66,18 +51,13 @@ impl<T: Real> CirculantPlan<T> {
     ) -> Result<KeptSpectrum<T>, KernelError> {
         let batch = self.batch_of(x.len())?;
         self.check(batch, &filters, y.len())?;
-        match self.way(batch) {
+        let way = self.way(batch);
+        match way {
             Way::Lanes(lanes) if self.table.is_none() => {
-                let blocks = self.batch(batch, 1);
-                let mut data = Scratch::take(blocks.blocks() * blocks.block_stride());
+                let mut data = Scratch::take(self.batch(batch, 1).spectrum_len());
                 let keep = Shared::writer(&mut data);
                 self.run_single(lanes, batch, Input::Keep(x, keep), filters, y);
-                Ok(KeptSpectrum {
-                    data,
-                    batch,
-                    by_row: false,
-                    source: self.source(),
-                })
+                Ok(self.keep(&way, batch, data))
             }
             _ => {
                 let kept = self.transform(x)?;

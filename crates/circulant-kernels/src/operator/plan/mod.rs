@@ -15,6 +15,7 @@ mod loss;
 mod readout;
 
 pub use arguments::{Activation, Examples, Filters, Gradients, Inputs, KeptSpectrum};
+use arguments::{SpectrumForm, SpectrumOrder};
 pub use readout::{KeptReadout, Readout, ReadoutGradients};
 
 use crate::error::{KernelError, expect_len};
@@ -27,6 +28,7 @@ use crate::operator::channels::{FrequencyTable, Mixing};
 use crate::operator::one_channel::Single;
 use crate::operator::padded::PaddedPlan;
 use crate::real::Real;
+use crate::runtime::scratch::Scratch;
 use crate::transform::{LanePlan, is_smooth};
 use crate::vector::Isa;
 
@@ -249,19 +251,43 @@ impl<T: Real> CirculantPlan<T> {
         }
     }
 
-    fn source(&self) -> (usize, usize, usize) {
-        (self.grid.0, self.grid.1, self.channels_in)
+    /// The form of the spectra that a way makes and reads.
+    fn form(&self, way: &Way<'_, T>) -> SpectrumForm {
+        SpectrumForm {
+            order: match way {
+                Way::Lanes(_) => SpectrumOrder::Lanes,
+                Way::Padded(_) => SpectrumOrder::PaddedLanes,
+                Way::Rows(_) => SpectrumOrder::Rows,
+            },
+            source: (self.grid.0, self.grid.1, self.channels_in),
+            lanes: self.isa.lanes::<T>(),
+        }
     }
 
+    fn keep(&self, way: &Way<'_, T>, batch: usize, data: Scratch<T>) -> KeptSpectrum<T> {
+        KeptSpectrum {
+            data,
+            batch,
+            form: self.form(way),
+        }
+    }
+
+    /// The way to read a spectrum; an error when it is not of this plan's form, or not as long as that makes it.
     fn way_of(&self, kept: &KeptSpectrum<T>) -> Result<Way<'_, T>, KernelError> {
         let way = self.way(kept.batch);
-        let fits = kept.source == self.source() && kept.by_row == matches!(way, Way::Rows(_));
-        if !fits {
+        let form = self.form(&way);
+        if form != kept.form {
             return Err(KernelError::ForeignSpectrum {
-                expected: self.source(),
-                got: kept.source,
+                expected: form.describe(),
+                got: kept.form.describe(),
             });
         }
+        let expected = match way {
+            Way::Rows(rows) => kept.batch * rows.kept_per_row(),
+            Way::Padded(padded) => padded.spectrum_len(kept.batch),
+            Way::Lanes(_) => self.batch(kept.batch, self.channels_in).spectrum_len(),
+        };
+        expect_len("the kept spectrum", kept.data.len(), expected)?;
         Ok(way)
     }
 }

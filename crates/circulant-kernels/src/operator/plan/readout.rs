@@ -57,6 +57,8 @@ pub struct ReadoutGradients<'a, T> {
 pub struct KeptReadout<T: Real> {
     spectrum: KeptSpectrum<T>,
     hidden: Scratch<T>,
+    /// Whether the output is in lanes; otherwise it is row-major.
+    in_lanes: bool,
 }
 
 impl<T: Real> CirculantPlan<T> {
@@ -91,23 +93,25 @@ impl<T: Real> CirculantPlan<T> {
         let (count, weights) = self.check_readout(batch, &filters, readout, z.len())?;
         if let Some(lanes) = self.joined(batch, &filters) {
             let blocks = self.batch(batch, 1);
-            let mut data = Scratch::take(blocks.blocks() * blocks.block_stride());
+            let mut data = Scratch::take(blocks.spectrum_len());
             let mut hidden = Scratch::take(count * Single::<T>::hidden_len(&blocks));
             let keep = Input::Keep(x, Shared::writer(&mut data));
             let kept = Some(&mut hidden[..]);
             self.run_readout(lanes, batch, keep, filters, weights, kept, z);
-            let spectrum = KeptSpectrum {
-                data,
-                batch,
-                by_row: false,
-                source: self.source(),
-            };
-            return Ok(KeptReadout { spectrum, hidden });
+            return Ok(KeptReadout {
+                spectrum: self.keep(&Way::Lanes(lanes), batch, data),
+                hidden,
+                in_lanes: true,
+            });
         }
         let mut hidden = Scratch::take(count * batch * self.output_len());
         let spectrum = self.forward_keeping(x, filters, &mut hidden)?;
         self.read_out(&hidden, count, weights, z)?;
-        Ok(KeptReadout { spectrum, hidden })
+        Ok(KeptReadout {
+            spectrum,
+            hidden,
+            in_lanes: false,
+        })
     }
 
     /// The gradients of everything from the gradient of `z`.
@@ -130,9 +134,17 @@ impl<T: Real> CirculantPlan<T> {
                 column_sums(grad, out)?;
             }
         }
-        match self.joined(batch, &filters) {
+        self.way_of(&kept.spectrum)?;
+        let joined = self.joined(batch, &filters);
+        if joined.is_some() != kept.in_lanes {
+            let order = |in_lanes| if in_lanes { "in lanes" } else { "row by row" };
+            return Err(KernelError::ForeignSpectrum {
+                expected: format!("the operator's output {}", order(joined.is_some())),
+                got: format!("it {}", order(kept.in_lanes)),
+            });
+        }
+        match joined {
             Some(lanes) => {
-                self.way_of(&kept.spectrum)?;
                 let expected = count * Single::<T>::hidden_len(&self.batch(batch, 1));
                 expect_len("the kept output", kept.hidden.len(), expected)?;
                 let outputs = Outputs::Readout {
