@@ -47,6 +47,18 @@ pub enum KernelError {
         /// The number of elements found.
         got: usize,
     },
+    /// A product of sizes is more than any memory holds.
+    #[error(
+        "{what}: expected at most {most} values, got {sizes:?} multiplied; choose smaller sizes"
+    )]
+    TooLarge {
+        /// What would have so many values.
+        what: &'static str,
+        /// The sizes that were multiplied.
+        sizes: Vec<usize>,
+        /// The most values there may be.
+        most: usize,
+    },
     /// What a forward pass kept does not fit the plan that reads it.
     #[error(
         "the kept spectrum belongs to another plan or pass: expected {expected}, got {got}; \
@@ -131,5 +143,42 @@ pub(crate) fn expect_len(
             expected,
             got,
         })
+    }
+}
+
+/// The most values that sizes may stand for: more than any memory holds, and few enough that what kernels add (rows rounded up
+/// to whole vectors, blocks of lanes that are not full, gaps) does not overflow either.
+const MOST_VALUES: usize = isize::MAX as usize / 64;
+
+/// The product of sizes. Every size that a caller hands over is multiplied here and nowhere else: a product that wraps would
+/// pass the check of a slice's length, and pointers would leave the slice.
+pub(crate) fn volume(what: &'static str, sizes: &[usize]) -> Result<usize, KernelError> {
+    let product = sizes
+        .iter()
+        .try_fold(1_usize, |all, &size| all.checked_mul(size));
+    match product {
+        Some(values) if values <= MOST_VALUES => Ok(values),
+        _ => Err(KernelError::TooLarge {
+            what,
+            sizes: sizes.to_vec(),
+            most: MOST_VALUES,
+        }),
+    }
+}
+
+/// `Ok` when a slice has as many values as its sizes multiplied.
+pub(crate) fn expect_volume(
+    what: &'static str,
+    got: usize,
+    sizes: &[usize],
+) -> Result<(), KernelError> {
+    expect_len(what, got, volume(what, sizes)?)
+}
+
+/// `Ok` when every size is at least 1.
+pub(crate) fn expect_positive(sizes: &[(&'static str, usize)]) -> Result<(), KernelError> {
+    match sizes.iter().find(|(_, size)| *size == 0) {
+        Some(&(what, _)) => Err(KernelError::ZeroSize { what }),
+        None => Ok(()),
     }
 }

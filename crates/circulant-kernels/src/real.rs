@@ -9,7 +9,7 @@ use crate::runtime::scratch::Pool;
 use crate::vector::elementary::Elementary;
 use crate::vector::negative_exponential::NegativeExponential;
 use crate::vector::normal_tail::NormalTail;
-use crate::vector::{Lanes, RealSimd, Vector};
+use crate::vector::{Lanes, MAX_LANES, RealSimd, Vector};
 
 /// `f32` or `f64`.
 pub trait Real:
@@ -100,8 +100,8 @@ impl Real for f64 {
     /// The standard library's `tanh` lane by lane: f64 is for checks, not for speed.
     #[inline(always)]
     fn tanh_lanes<V: Vector<Scalar = Self>>(lanes: V) -> V {
-        let mut values = Lanes::<f64, 16>::zero();
-        // SAFETY: no vector has more than 16 lanes, so `values` holds all that is stored.
+        let mut values = Lanes::<f64, MAX_LANES>::zero();
+        // SAFETY: no vector has more lanes, so `values` holds all that is stored.
         unsafe {
             lanes.store(values.0.as_mut_ptr());
             for value in &mut values.0[..V::LANES] {

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use crate::dense::large_product::{Matrix, product};
 use crate::elements::elementwise::{bias_tanh, column_sums, tanh_backward};
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, expect_volume};
 use crate::operator::plan::Activation;
 use crate::real::Real;
 use crate::runtime::chunks::{fewest_chunks, rows_per_chunk};
@@ -54,7 +54,7 @@ pub fn linear_into<T: Real>(
     let outputs = bias.len();
     let inputs = rows_of("W", weight.len(), outputs)?;
     let rows = rows_of("x", x.len(), inputs)?;
-    expect_len("y", y.len(), rows * outputs)?;
+    expect_volume("y", y.len(), &[rows, outputs])?;
     product(
         Matrix::new(x, rows, inputs),
         Matrix::new(weight, inputs, outputs),
@@ -102,7 +102,7 @@ pub fn linear_backward<T: Real>(
 ) -> Result<(), KernelError> {
     let inputs = rows_of("W", weight.len(), outputs)?;
     let rows = rows_of("x", x.len(), inputs)?;
-    expect_len("the gradient", output.grad.len(), rows * outputs)?;
+    expect_volume("the gradient", output.grad.len(), &[rows, outputs])?;
     let grad = match output.activation {
         Activation::Identity => output.grad,
         Activation::Tanh => {

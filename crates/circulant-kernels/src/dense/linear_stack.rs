@@ -12,7 +12,7 @@
 use crate::dense::large_product::{Matrix, product};
 use crate::dense::linear::{LinearGradients, add_bias, rows_of};
 use crate::elements::elementwise::column_sums;
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, expect_volume};
 use crate::real::Real;
 
 /// Sizes of a stack.
@@ -44,7 +44,7 @@ pub fn matrix_product_into<T: Real>(
 ) -> Result<(), KernelError> {
     let outputs = rows_of("W", weight.len(), inputs)?;
     let rows = rows_of("x", x.len(), inputs)?;
-    expect_len("y", y.len(), rows * outputs)?;
+    expect_volume("y", y.len(), &[rows, outputs])?;
     let weight = Matrix::new(weight, inputs, outputs);
     product(Matrix::new(x, rows, inputs), weight, false, y);
     Ok(())
@@ -63,7 +63,7 @@ pub fn linear_stack_into<T: Real>(
         inputs,
         outputs,
     } = Sizes::new(x, weight, bias.len(), layers)?;
-    expect_len("y", y.len(), layers * rows * outputs)?;
+    expect_volume("y", y.len(), &[layers, rows, outputs])?;
     if rows == 0 {
         return Ok(());
     }
@@ -92,7 +92,7 @@ pub fn linear_stack_backward<T: Real>(
         inputs,
         outputs,
     } = Sizes::new(x, weight, bias_len, layers)?;
-    expect_len("the gradient", grad.len(), layers * rows * outputs)?;
+    expect_volume("the gradient", grad.len(), &[layers, rows, outputs])?;
     let slots = [
         ("the gradient of x", &gradients.x, x.len()),
         ("the gradient of W", &gradients.weight, weight.len()),

@@ -4,7 +4,7 @@
 //! `logits` and `gradient` are `[rows, classes]`. The largest logit of a row is subtracted first,
 //! so no exponential overflows and the sum is at least one.
 
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, expect_volume};
 use crate::real::Real;
 use crate::runtime::chunks::{best_isa, rows_per_chunk, run_all};
 use crate::vector::{Kernel, Vector};
@@ -28,7 +28,7 @@ pub fn cross_entropy<T: Real>(
             what: "the number of classes",
         });
     }
-    expect_len("logits", logits.len(), labels.len() * classes)?;
+    expect_volume("logits", logits.len(), &[labels.len(), classes])?;
     if let Some(gradient) = &gradient {
         expect_len("gradient", gradient.len(), logits.len())?;
     }

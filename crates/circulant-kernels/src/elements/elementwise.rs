@@ -7,10 +7,8 @@
 use crate::error::{KernelError, expect_len};
 use crate::real::Real;
 use crate::runtime::chunks::{CHUNK, best_isa, rows_per_chunk, run_all};
-use crate::vector::{Kernel, Lanes, Vector};
+use crate::vector::{Kernel, Lanes, MAX_LANES, Vector};
 
-/// No vector has more lanes.
-const MAX_LANES: usize = 16;
 /// Numbers whose sums over rows are kept in registers and the near cache together.
 const SUM_CHUNKS: usize = 4;
 

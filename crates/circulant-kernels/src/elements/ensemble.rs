@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, volume};
 use crate::runtime::chunks::best_isa;
 use crate::vector::elementary::Elementary;
 use crate::vector::{Kernel, Vector};
@@ -31,13 +31,14 @@ pub fn ensemble_statistics(
     predictive_entropy: &mut [f32],
     expected_entropy: &mut [f32],
 ) -> Result<(), KernelError> {
-    expect_len("the probabilities", probabilities.len(), rows * classes)?;
+    let unit = volume("the probabilities", &[rows, classes])?;
+    expect_len("the probabilities", probabilities.len(), unit)?;
     expect_len("the predictive entropies", predictive_entropy.len(), rows)?;
     expect_len("the expected entropies", expected_entropy.len(), rows)?;
-    if rows * classes == 0 || logits.is_empty() || !logits.len().is_multiple_of(rows * classes) {
+    if unit == 0 || logits.is_empty() || !logits.len().is_multiple_of(unit) {
         return Err(KernelError::Multiple {
             what: "the logits of the members",
-            unit: rows * classes,
+            unit,
             got: logits.len(),
         });
     }
@@ -49,7 +50,7 @@ pub fn ensemble_statistics(
         .enumerate()
         .for_each(|(part, ((p, predictive), expected))| {
             let first = part * ROWS * classes;
-            let members = logits.chunks_exact(rows * classes);
+            let members = logits.chunks_exact(unit);
             let members = members.map(|member| &member[first..first + p.len()]);
             best_isa().run(Part {
                 members: members.collect(),

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use crate::error::KernelError;
 use crate::real::Real;
 use crate::runtime::chunks::best_isa;
-use crate::vector::{Isa, Kernel, Vector, prefetch};
+use crate::vector::{Isa, Kernel, MAX_LANES, Vector, prefetch};
 
 /// Below this many bytes one thread is faster than waking another.
 const SMALLEST: usize = 256 * 1024;
@@ -117,8 +117,7 @@ impl ByteQuotient {
     /// `from` must be valid for reading `LANES` bytes.
     #[inline(always)]
     pub(crate) unsafe fn tile<V: Vector>(self, from: *const u8) -> V {
-        const MOST: usize = 16;
-        let mut bytes = [V::Scalar::of(0.0); MOST];
+        let mut bytes = [V::Scalar::of(0.0); MAX_LANES];
         for (i, byte) in bytes[..V::LANES].iter_mut().enumerate() {
             // SAFETY: the caller's promise.
             *byte = V::Scalar::of(f64::from(unsafe { *from.add(i) }));
@@ -239,6 +238,10 @@ fn each_row<A: Copy + Send + Sync, B: Send>(
         rows.len(),
         out.len()
     );
+    let there = matrix.len() / length;
+    if let Some(row) = rows.iter().find(|row| **row >= there) {
+        panic!("row {row} of a matrix of {there} rows");
+    }
     let part = |out: &mut [B], rows: &[usize]| {
         for (i, out) in out.chunks_exact_mut(length).enumerate() {
             if let Some(row) = rows.get(i + AHEAD) {

@@ -31,7 +31,7 @@ pub(crate) use low_rank::GramChunk;
 use parts::{add_up, take_front};
 pub(crate) use sample::{SampleBackwardChunk, SampleChunk};
 
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, expect_volume};
 use crate::real::Real;
 use crate::runtime::chunks::{best_isa, run_all};
 
@@ -94,7 +94,7 @@ impl<'a, T: Real> LowRank<'a, T> {
             });
         }
         expect_len("log_deviation", log_deviation.len(), mean.len())?;
-        expect_len("factor", factor.len(), mean.len() * scale.len())?;
+        expect_volume("factor", factor.len(), &[mean.len(), scale.len()])?;
         if jitter < 0.0 || jitter.is_infinite() {
             return Err(KernelError::Jitter { got: jitter });
         }

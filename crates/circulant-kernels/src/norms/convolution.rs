@@ -15,14 +15,14 @@
 
 use std::f64::consts::FRAC_PI_4;
 
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_positive, expect_volume, volume};
 use crate::layout::bins::Bin;
 use crate::layout::half_plane::HalfPlane;
 use crate::real::Real;
 
+use super::expect_finite;
 use super::matrix::{Matrix, Scale};
 use super::search::{Bins, Search};
-use super::{expect_finite, expect_sizes, product};
 
 /// A certified upper bound on the norm of a zero-padded convolution with weights
 /// `[C_out, C_in, kh, kw]` on images of `grid = [H, W]`.
@@ -46,7 +46,7 @@ pub fn convolution_norm_bound(
     kernel: [usize; 2],
     grid: [usize; 2],
 ) -> Result<f64, KernelError> {
-    expect_sizes(&[
+    expect_positive(&[
         ("the number of input channels", channels_in),
         ("the number of output channels", channels_out),
         ("the height of the kernel", kernel[0]),
@@ -54,18 +54,18 @@ pub fn convolution_norm_bound(
         ("the height of the grid", grid[0]),
         ("the width of the grid", grid[1]),
     ])?;
-    let expected = product(&[channels_out, channels_in, kernel[0], kernel[1]]);
-    expect_len("weights", weights.len(), expected)?;
+    let sizes = [channels_out, channels_in, kernel[0], kernel[1]];
+    expect_volume("weights", weights.len(), &sizes)?;
     expect_finite("the weights", weights)?;
     let padded = [
         grid[0].saturating_add(kernel[0] - 1),
         grid[1].saturating_add(kernel[1] - 1),
     ];
-    if product(&padded) > LARGEST_GRID {
-        return Err(KernelError::Length {
-            what: "the grid padded by the kernel is too large",
-            expected: LARGEST_GRID,
-            got: product(&padded),
+    if volume("the grid padded by the kernel", &padded)? > LARGEST_GRID {
+        return Err(KernelError::TooLarge {
+            what: "the grid padded by the kernel",
+            sizes: padded.to_vec(),
+            most: LARGEST_GRID,
         });
     }
     let Some(scale) = Scale::of(weights) else {

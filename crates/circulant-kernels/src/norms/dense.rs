@@ -1,12 +1,12 @@
 //! Norms of dense matrices, `rows x columns`, row-major.
 
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_positive, expect_volume};
 use crate::real::Real;
 
 use super::gram::{Bound, bound_of, write_gradient};
 use super::matrix::{Matrix, Scale};
 use super::search::{Bins, Search};
-use super::{NormEnclosure, expect_finite, expect_sizes, product};
+use super::{NormEnclosure, expect_finite};
 
 /// A dense matrix as an operator with one real bin.
 struct Dense<'a> {
@@ -18,11 +18,11 @@ struct Dense<'a> {
 impl<'a> Dense<'a> {
     /// `None` for a zero matrix.
     fn new(rows: usize, columns: usize, values: &'a [f64]) -> Result<Option<Self>, KernelError> {
-        expect_sizes(&[
+        expect_positive(&[
             ("the number of rows", rows),
             ("the number of columns", columns),
         ])?;
-        expect_len("the matrix", values.len(), product(&[rows, columns]))?;
+        expect_volume("the matrix", values.len(), &[rows, columns])?;
         expect_finite("the matrix", values)?;
         Ok(Scale::of(values).map(|scale| Self {
             shape: (rows, columns),

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_positive, expect_volume};
 use crate::layout::bins::Bin;
 use crate::layout::half_plane::HalfPlane;
 use crate::real::Real;
@@ -10,7 +10,7 @@ use crate::real::Real;
 use super::matrix::{Matrix, Scale, Survey};
 use super::search::{Bins, Search};
 use super::signal::{Moduli, enclose};
-use super::{NormEnclosure, expect_finite, expect_sizes, product};
+use super::{NormEnclosure, expect_finite};
 
 /// The free bins of a layer, from its coordinates `[coordinate, C_in, C_out]`.
 pub(super) struct PlaneBins<'a> {
@@ -54,12 +54,12 @@ pub(super) fn check_sizes(
     channels_out: usize,
     coordinates: &[f64],
 ) -> Result<(), KernelError> {
-    expect_sizes(&[
+    expect_positive(&[
         ("the number of input channels", channels_in),
         ("the number of output channels", channels_out),
     ])?;
-    let expected = product(&[layout.coordinates(), channels_in, channels_out]);
-    expect_len("coordinates", coordinates.len(), expected)
+    let sizes = [layout.coordinates(), channels_in, channels_out];
+    expect_volume("coordinates", coordinates.len(), &sizes)
 }
 
 impl<'a> PlaneBins<'a> {

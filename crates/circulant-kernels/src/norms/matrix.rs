@@ -2,10 +2,10 @@
 //! below it, and the power of two that brings all bins to a size where nothing overflows.
 
 use crate::real::Real;
-use crate::vector::{Isa, Kernel, Vector};
+use crate::vector::{Isa, Kernel, MAX_LANES, Vector};
 
 /// Columns are padded to whole vectors of the widest instruction set.
-const WIDEST: usize = 16;
+const WIDEST: usize = MAX_LANES;
 /// The factor is computed in blocks of this many rows.
 pub(super) const BLOCK: usize = 4;
 

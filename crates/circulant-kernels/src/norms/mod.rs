@@ -75,16 +75,3 @@ fn expect_finite(what: &'static str, values: &[f64]) -> Result<(), KernelError> 
         Err(KernelError::NotFinite { what })
     }
 }
-
-/// `Ok` when every size is at least 1.
-fn expect_sizes(sizes: &[(&'static str, usize)]) -> Result<(), KernelError> {
-    match sizes.iter().find(|(_, size)| *size == 0) {
-        Some(&(what, _)) => Err(KernelError::ZeroSize { what }),
-        None => Ok(()),
-    }
-}
-
-/// The product of sizes; one that overflows no slice can have, so it saturates.
-fn product(sizes: &[usize]) -> usize {
-    sizes.iter().fold(1, |all, &size| all.saturating_mul(size))
-}

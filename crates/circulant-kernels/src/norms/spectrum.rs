@@ -2,13 +2,12 @@
 
 use rayon::prelude::*;
 
-use crate::error::KernelError;
+use crate::error::{KernelError, volume};
 use crate::layout::half_plane::HalfPlane;
 
 use super::image::PlaneBins;
 use super::leading::{NOT_CONVERGED, to_faer};
 use super::matrix::{Matrix, Scale};
-use super::product;
 use super::search::Bins;
 
 /// Every singular value of the operator, `H*W*min(C_in, C_out)` numbers in falling order:
@@ -21,11 +20,11 @@ pub fn singular_values_2d(
     channels_out: usize,
     coordinates: &[f64],
 ) -> Result<Vec<f64>, KernelError> {
-    let total = product(&[
-        layout.height(),
-        layout.width(),
-        channels_in.min(channels_out),
-    ]);
+    let least = channels_in.min(channels_out);
+    let total = volume(
+        "the singular values",
+        &[layout.height(), layout.width(), least],
+    )?;
     let Some(bins) = PlaneBins::new(layout, channels_in, channels_out, coordinates)? else {
         return Ok(vec![0.0; total]);
     };

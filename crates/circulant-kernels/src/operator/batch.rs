@@ -15,7 +15,7 @@ use crate::real::Real;
 use crate::runtime::scratch::Scratch;
 use crate::runtime::threads::share;
 use crate::transform::{ForwardBlock, LaneBias, LanePlan, RowPointers, Source, line_of};
-use crate::vector::Isa;
+use crate::vector::{Isa, MAX_LANES};
 
 /// Below this many numbers a call stays on its thread: waking another one costs more.
 const SEQUENTIAL_BELOW: usize = 1 << 14;
@@ -245,13 +245,13 @@ pub(crate) enum Bias<'a, T> {
 /// The bias of the lanes of one block.
 pub(crate) struct BlockBias<'a, T> {
     bias: Bias<'a, T>,
-    lanes: [T; 16],
+    lanes: [T; MAX_LANES],
     rows: Option<RowPointers<T>>,
 }
 
 impl<'a, T: Real> BlockBias<'a, T> {
     pub(crate) fn new(bias: Bias<'a, T>, batch: &Batch, block: usize) -> Self {
-        let mut lanes = [T::zero(); 16];
+        let mut lanes = [T::zero(); MAX_LANES];
         if let Bias::Channels(values) = bias {
             for (lane, slot) in lanes.iter_mut().enumerate().take(batch.lanes) {
                 *slot = values[batch.pair_and_channel(block, lane).1];

@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 
 use num_complex::Complex;
 
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, expect_positive, volume};
 use crate::layout::half_plane::HalfPlane;
 use crate::layout::half_spectrum::HalfSpectrum;
 use crate::operator::batch::{Batch, Shared};
@@ -50,11 +50,9 @@ impl<T: Real> FilterTransform<T> {
         channels_in: usize,
         channels_out: usize,
     ) -> Result<Self, KernelError> {
-        if channels_in == 0 || channels_out == 0 {
-            let what = if channels_in == 0 { "C_in" } else { "C_out" };
-            return Err(KernelError::ZeroSize { what });
-        }
+        expect_positive(&[("C_in", channels_in), ("C_out", channels_out)])?;
         let (height, width) = (layout.height(), layout.width());
+        volume("the filters", &[channels_in, channels_out, height, width])?;
         let plan = LanePlan::new(height, width);
         Ok(Self {
             isa: Isa::best(),

@@ -6,9 +6,7 @@
 use super::{ForwardBlock, InverseBlock, Sink, Source};
 use crate::real::Real;
 use crate::transform::butterfly::Complexes;
-use crate::vector::{Tile, Vector, prefetch};
-
-pub const MAX_LANES: usize = 16;
+use crate::vector::{MAX_LANES, Tile, Vector, prefetch};
 
 /// Where the rows of a block lie in memory. Lane `l` of the real part is `rows[l]`, of the
 /// imaginary part `rows[LANES + l]`. A row that is missing is null when rows are written, and the

@@ -30,7 +30,7 @@ mod spectra;
 mod stages;
 
 pub(crate) use columns::line_of;
-pub use columns::{LaneBias, MAX_LANES, RowPointers};
+pub use columns::{LaneBias, RowPointers};
 pub use plan::LanePlan;
 pub(crate) use plan::is_smooth;
 pub use readout::{LaneReadout, LaneReadoutGradient, WeightGradient};

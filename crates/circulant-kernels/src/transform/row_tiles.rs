@@ -5,12 +5,12 @@
 
 use num_complex::Complex;
 
-use super::columns::{MAX_LANES, finish_columns, line_of, load_columns};
+use super::columns::{finish_columns, line_of, load_columns};
 use super::plan::{Stage, slot};
 use super::stages::{gather, swap, twiddle};
 use super::{ForwardBlock, InverseBlock};
 use crate::transform::butterfly::{Complexes, butterfly};
-use crate::vector::Vector;
+use crate::vector::{MAX_LANES, Vector};
 
 const MAX_RADIX: usize = 16;
 /// The most columns of a tile: a cache line of a row.

@@ -4,10 +4,9 @@
 
 use std::ops::Range;
 
-use super::columns::MAX_LANES;
 use crate::real::Real;
 use crate::transform::butterfly::Complexes;
-use crate::vector::{Tile, Vector};
+use crate::vector::{MAX_LANES, Tile, Vector};
 
 /// The most lanes of a tile.
 const MAX_TILE: usize = 8;

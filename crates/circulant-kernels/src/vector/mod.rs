@@ -20,6 +20,9 @@ pub use portable::Lanes;
 
 use crate::real::Real;
 
+/// No vector has more lanes.
+pub const MAX_LANES: usize = 16;
+
 /// A register full of numbers of different rows.
 ///
 /// Loads and stores read and write `LANES` consecutive numbers and need no alignment.

@@ -16,10 +16,7 @@ use super::planes::Planes;
 use crate::operator::plan::Activation;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
-use crate::vector::{Kernel, Lanes, Vector};
-
-/// No vector has more lanes.
-const MAX_LANES: usize = 16;
+use crate::vector::{Kernel, Lanes, MAX_LANES, Vector};
 
 /// Whole images.
 pub struct BackwardChunk<'a, T> {

@@ -11,10 +11,7 @@ use super::planes::{Planes, Spot};
 use crate::operator::plan::Activation;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
-use crate::vector::{Kernel, Lanes, Vector};
-
-/// No vector has more lanes.
-const MAX_LANES: usize = 16;
+use crate::vector::{Kernel, Lanes, MAX_LANES, Vector};
 
 /// Weights in the order in which the tiles read them, and what belongs to each.
 #[derive(Debug)]

@@ -38,11 +38,11 @@ use backward::TapRuns;
 use forward::Stencil;
 use planes::Planes;
 
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, expect_positive, expect_volume, volume};
 use crate::operator::plan::Activation;
 use crate::real::Real;
 use crate::runtime::chunks::{CHUNK, best_isa, run_all};
-use crate::vector::Isa;
+use crate::vector::{Isa, MAX_LANES};
 
 /// Chunks that the images of one job fill together: planes are zeroed and sums are added once per
 /// job.
@@ -78,18 +78,14 @@ impl Convolution {
         width: usize,
         kernel: [usize; 2],
     ) -> Result<Self, KernelError> {
-        for (what, size) in [
+        expect_positive(&[
             ("the number of input channels", channels_in),
             ("the number of output channels", channels_out),
             ("the height of an image", height),
             ("the width of an image", width),
             ("the height of the kernel", kernel[0]),
             ("the width of the kernel", kernel[1]),
-        ] {
-            if size == 0 {
-                return Err(KernelError::ZeroSize { what });
-            }
-        }
+        ])?;
         for (what, side) in [
             ("the height of the kernel, which must be odd", kernel[0]),
             ("the width of the kernel, which must be odd", kernel[1]),
@@ -102,6 +98,17 @@ impl Convolution {
                 });
             }
         }
+        let weights = [channels_out, channels_in, kernel[0], kernel[1]];
+        volume("the weights", &weights)?;
+        // Rows are rounded up to whole vectors on both sides.
+        let padded = [
+            channels_in.max(channels_out),
+            height.saturating_add(kernel[0]),
+            width
+                .saturating_add(kernel[1])
+                .saturating_add(2 * MAX_LANES),
+        ];
+        volume("an image with its border", &padded)?;
         Ok(Self {
             channels_in,
             channels_out,
@@ -178,7 +185,7 @@ impl Convolution {
         let batch = self.batch_of(x)?;
         expect_len("w", weight.len(), self.weight_len())?;
         expect_len("b", bias.len(), self.channels_out)?;
-        expect_len("y", y.len(), batch.saturating_mul(self.output_len()))?;
+        expect_volume("y", y.len(), &[batch, self.output_len()])?;
         if batch == 0 {
             return Ok(());
         }
@@ -215,11 +222,7 @@ impl Convolution {
         let batch = self.batch_of(x)?;
         let output_len = self.output_len();
         expect_len("w", weight.len(), self.weight_len())?;
-        expect_len(
-            "the gradient of y",
-            grad.len(),
-            batch.saturating_mul(output_len),
-        )?;
+        expect_volume("the gradient of y", grad.len(), &[batch, output_len])?;
         let y = match activation {
             Activation::Identity => None,
             Activation::Tanh => Some(y),
@@ -281,25 +284,20 @@ impl Convolution {
         Ok(())
     }
 
-    // Products saturate: no slice is that long, so sizes that overflow are the error of a length.
-
     fn image_len(&self) -> usize {
-        self.height.saturating_mul(self.width)
+        self.height * self.width
     }
 
     fn input_len(&self) -> usize {
-        self.channels_in.saturating_mul(self.image_len())
+        self.channels_in * self.image_len()
     }
 
     fn output_len(&self) -> usize {
-        self.channels_out.saturating_mul(self.image_len())
+        self.channels_out * self.image_len()
     }
 
     fn weight_len(&self) -> usize {
-        self.channels_out
-            .saturating_mul(self.channels_in)
-            .saturating_mul(self.kernel[0])
-            .saturating_mul(self.kernel[1])
+        self.channels_out * self.channels_in * self.kernel[0] * self.kernel[1]
     }
 
     fn images_per_job(&self) -> usize {

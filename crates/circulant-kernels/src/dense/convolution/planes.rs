@@ -43,10 +43,7 @@ impl Planes {
         let kernel = convolution.kernel;
         let left = (kernel[1] / 2).next_multiple_of(lanes);
         let stride = left + width.next_multiple_of(lanes);
-        let size = (height + kernel[0] - 1)
-            .checked_mul(stride)
-            .and_then(|size| size.checked_add(left))
-            .expect("a padded image fits the memory");
+        let size = (height + kernel[0] - 1) * stride + left;
         Self {
             height,
             width,
@@ -60,9 +57,7 @@ impl Planes {
 
     /// Numbers of all planes of an image.
     pub(super) fn len(&self, channels: usize) -> usize {
-        self.size
-            .checked_mul(channels)
-            .expect("padded images fit the memory")
+        self.size * channels
     }
 
     /// Where the image begins within its plane.

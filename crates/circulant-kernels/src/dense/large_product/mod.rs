@@ -32,7 +32,7 @@ use crate::real::Real;
 use crate::runtime::chunks::best_isa;
 use crate::runtime::scratch::Scratch;
 use crate::runtime::threads::share;
-use crate::vector::Isa;
+use crate::vector::{Isa, MAX_LANES};
 
 /// Products with fewer multiplications stay on their thread.
 const SEQUENTIAL_BELOW: usize = 1 << 18;
@@ -48,7 +48,7 @@ const BLOCK: usize = 96;
 /// Numbers of `B` that are copied at a time.
 const PACKED: usize = 1 << 20;
 /// What a panel may overrun its end by: less than the longest vector.
-const OVERRUN: usize = 16;
+const OVERRUN: usize = MAX_LANES;
 
 /// `rows x columns` numbers with strides, all within `values`.
 #[derive(Clone, Copy)]

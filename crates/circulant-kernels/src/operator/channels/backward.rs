@@ -93,7 +93,8 @@ impl<T: Real> Correlate<'_, T> {
         let (re, im) = if in_place {
             (to(0), to(1))
         } else {
-            (sums.at(0), sums.at(1))
+            let [re, im, _] = sums.writers();
+            (re, im)
         };
         let (tiles, spectrum) = (tiles::<V>(rows, columns), (inputs, self.x));
         let ahead = self.mixing.fetch(next, self.out.at(0), spectrum, tiles);

@@ -125,7 +125,7 @@ impl<T: Real> Matrices<'_, T> {
                 );
                 return;
             }
-            let (products_re, products_im) = (room.products.at(0), room.products.at(1));
+            let [products_re, products_im, _] = room.products.writers();
             product::<V>(
                 (rows, from, to),
                 sources,
@@ -159,9 +159,12 @@ impl<T: Real> Matrices<'_, T> {
         let plane = inputs * outputs;
         let part =
             |part: usize| &self.coordinates[(frequency.coordinate + part) * plane..][..plane];
-        let mut matrix = room.row_major(padded);
+        let [re, im, sum] = room.writers();
+        let mut matrix = RowMajor {
+            planes: [re.cast_const(), im, sum],
+            row: padded,
+        };
         let in_place = !self.adjoint && padded == outputs;
-        let (re, im, sum) = (room.at(0), room.at(1), room.at(2));
         if in_place {
             matrix.planes[0] = part(0).as_ptr();
         } else {

@@ -7,7 +7,7 @@ use crate::operator::batch::{Batch, Shared};
 use crate::operator::complex_product::{RowMajor, Strided};
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
-use crate::vector::{Tile, Vector};
+use crate::vector::{MAX_LANES, Tile, Vector};
 
 /// The planes Re, Im and Re + Im of complex numbers in one allocation.
 pub(super) struct Planes<T: Real> {
@@ -18,24 +18,27 @@ pub(super) struct Planes<T: Real> {
 impl<T: Real> Planes<T> {
     /// Planes of `len` numbers, with room for a vector to overrun.
     pub(super) fn new(len: usize) -> Self {
-        let plane = len + 16;
+        let plane = len + MAX_LANES;
         Self {
             memory: Scratch::zeroed(3 * plane),
             plane,
         }
     }
 
-    pub(super) fn at(&mut self, plane: usize) -> *mut T {
-        self.memory[plane * self.plane..].as_mut_ptr()
+    /// All three planes, from one borrow: a second one would take the first pointers their right to write.
+    pub(super) fn writers(&mut self) -> [*mut T; 3] {
+        let base = self.memory.as_mut_ptr();
+        [0, 1, 2].map(|plane| base.wrapping_add(plane * self.plane))
     }
 
-    fn pointers(&self) -> [*const T; 3] {
-        [0, 1, 2].map(|plane| self.memory[plane * self.plane..].as_ptr())
+    fn readers(&self) -> [*const T; 3] {
+        let base = self.memory.as_ptr();
+        [0, 1, 2].map(|plane| base.wrapping_add(plane * self.plane))
     }
 
     pub(super) fn strided(&self, row: usize, column: usize) -> Strided<T> {
         Strided {
-            planes: self.pointers(),
+            planes: self.readers(),
             row,
             column,
         }
@@ -43,7 +46,7 @@ impl<T: Real> Planes<T> {
 
     pub(super) fn row_major(&self, row: usize) -> RowMajor<T> {
         RowMajor {
-            planes: self.pointers(),
+            planes: self.readers(),
             row,
         }
     }
@@ -60,7 +63,7 @@ pub(super) unsafe fn gather<V: Vector>(
     scale: V::Scalar,
     planes: &mut Planes<V::Scalar>,
 ) {
-    let (re, im, sum) = (planes.at(0), planes.at(1), planes.at(2));
+    let [re, im, sum] = planes.writers();
     let positions = [
         (Some(frequency.position), conjugate, 0),
         (frequency.mirror, !conjugate, batch.lanes_used()),
@@ -132,7 +135,7 @@ impl<T: Real> Scatter<'_, T> {
         frequency: &Frequency,
         planes: &mut Planes<T>,
     ) {
-        let (re, im) = (planes.at(0), planes.at(1));
+        let [re, im, _] = planes.writers();
         for (mirrored, start) in [(false, 0), (true, self.batch.lanes_used())] {
             if mirrored && frequency.mirror.is_none() {
                 continue;

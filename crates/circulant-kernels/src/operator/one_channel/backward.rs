@@ -9,9 +9,10 @@ use crate::real::Real;
 use crate::runtime::scratch::Scratch;
 use crate::runtime::threads::share;
 use crate::transform::{
-    Adjoint, BlockPass, ForwardBlock, InverseBlock, LaneBias, LaneReadoutGradient, MAX_LANES, Sink,
-    Source, WeightGradient,
+    Adjoint, BlockPass, ForwardBlock, InverseBlock, LaneBias, LaneReadoutGradient, Sink, Source,
+    WeightGradient,
 };
+use crate::vector::MAX_LANES;
 
 /// Below this many numbers one thread adds up the gradients of a read-out.
 const SUMMED_ALONE: usize = 1 << 14;

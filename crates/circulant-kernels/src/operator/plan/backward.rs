@@ -1,7 +1,7 @@
 //! The gradients of the operator.
 
 use super::{Activation, CirculantPlan, Filters, Gradients, KeptSpectrum, Way};
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, expect_volume};
 use crate::operator::batch::Bias;
 use crate::operator::one_channel::{OutputGradient, Outputs, Sums};
 use crate::real::Real;
@@ -96,7 +96,7 @@ impl<T: Real> CirculantPlan<T> {
         gradients: &Gradients<'_, T>,
     ) -> Result<usize, KernelError> {
         if let Some(grad) = &gradients.x {
-            expect_len("the gradient of x", grad.len(), batch * self.input_len())?;
+            expect_volume("the gradient of x", grad.len(), &[batch, self.input_len()])?;
         }
         if let Some(grad) = &gradients.coordinates {
             let expected = filters.coordinates.len();

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::elements::cross_entropy::{check_labels, cross_entropy};
 use crate::elements::gather::{gather_bytes, gather_rows};
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, volume};
 use crate::operator::one_channel::{FilterReadout, Wanted};
 use crate::real::Real;
 
@@ -73,7 +73,9 @@ impl<T: Real> CirculantPlan<T> {
             self.coordinates,
         )?;
         let classes = readout.bias.len();
-        let (_, weights) = self.check_readout(batch, &filters, readout, batch * classes)?;
+        let logits = volume("the logits", &[batch, classes])?;
+        let (_, weights) = self.check_readout(batch, &filters, readout, logits)?;
+        volume("the batch", &[batch, self.input_len()])?;
         check_labels(examples.labels, classes)?;
         self.check_gradients(batch, &filters, &gradients)?;
         let ReadoutGradients { weight, bias } = readout_gradients;

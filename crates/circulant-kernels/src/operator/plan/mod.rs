@@ -18,7 +18,7 @@ pub use arguments::{Activation, Examples, Filters, Gradients, Inputs, KeptSpectr
 use arguments::{SpectrumForm, SpectrumOrder};
 pub use readout::{KeptReadout, Readout, ReadoutGradients};
 
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, expect_positive, expect_volume, volume};
 use crate::layout::bins::{Bin, in_order};
 use crate::layout::half_plane::HalfPlane;
 use crate::layout::half_spectrum::HalfSpectrum;
@@ -117,11 +117,12 @@ impl<T: Real> CirculantPlan<T> {
         channels_out: usize,
         isa: Isa,
     ) -> Result<Self, KernelError> {
-        if channels_in == 0 || channels_out == 0 {
-            let what = if channels_in == 0 { "C_in" } else { "C_out" };
-            return Err(KernelError::ZeroSize { what });
-        }
+        expect_positive(&[("C_in", channels_in), ("C_out", channels_out)])?;
         let (height, width) = (layout.height(), layout.width());
+        volume("an input", &[channels_in, height, width])?;
+        volume("an output", &[channels_out, height, width])?;
+        let filter = [layout.coordinates(), channels_in, channels_out];
+        let coordinates = volume("the coordinates of a filter", &filter)?;
         let lanes = LanePlan::new(height, width);
         let full = layout.full();
         let several = channels_in * channels_out > 1;
@@ -131,7 +132,7 @@ impl<T: Real> CirculantPlan<T> {
             len: height * width,
             channels_in,
             channels_out,
-            coordinates: layout.coordinates() * channels_in * channels_out,
+            coordinates,
             positions: in_order(lanes.order(), &full),
             table: several.then(|| FrequencyTable::new(height, width, &full, lanes.order())),
             lanes: Some(lanes),
@@ -185,11 +186,11 @@ impl<T: Real> CirculantPlan<T> {
         }
         let count = got / self.coordinates;
         if let Some(bias) = filters.bias
-            && bias.len() != count * self.output_len()
+            && bias.len() != volume("bias", &[count, self.output_len()])?
         {
-            expect_len("bias", bias.len(), count * self.channels_out)?;
+            expect_volume("bias", bias.len(), &[count, self.channels_out])?;
         }
-        expect_len("y", y, count * batch * self.output_len())?;
+        expect_volume("y", y, &[count, batch, self.output_len()])?;
         Ok(count)
     }
 

@@ -8,7 +8,7 @@
 use super::{Activation, CirculantPlan, Filters, Gradients, KeptSpectrum, Way};
 use crate::dense::linear::{LinearGradients, LinearOutput, linear_backward, linear_into};
 use crate::elements::elementwise::column_sums;
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, expect_volume, volume};
 use crate::operator::batch::{Bias, Shared};
 use crate::operator::one_channel::{Input, Outputs, ReadoutWeights, Single, Sums};
 use crate::real::Real;
@@ -241,7 +241,8 @@ impl<T: Real> CirculantPlan<T> {
         z: usize,
     ) -> Result<(usize, ReadoutWeights<'a, T>), KernelError> {
         let count = filters.coordinates.len() / self.coordinates.max(1);
-        let count = self.check(batch, filters, count * batch * self.output_len())?;
+        let hidden = volume("the output", &[count, batch, self.output_len()])?;
+        let count = self.check(batch, filters, hidden)?;
         let got = readout.bias.len();
         if got == 0 || !got.is_multiple_of(count) {
             return Err(KernelError::Multiple {
@@ -251,9 +252,9 @@ impl<T: Real> CirculantPlan<T> {
             });
         }
         let classes = got / count;
-        let expected = count * self.output_len() * classes;
-        expect_len("the read-out", readout.weight.len(), expected)?;
-        expect_len("z", z, count * batch * classes)?;
+        let weight = [count, self.output_len(), classes];
+        expect_volume("the read-out", readout.weight.len(), &weight)?;
+        expect_volume("z", z, &[count, batch, classes])?;
         let Readout { weight, bias } = readout;
         let weights = ReadoutWeights {
             weight,

@@ -8,10 +8,8 @@ use super::{Columns, Head};
 use crate::dense::small_product::{RowMajor, Strided};
 use crate::real::Real;
 use crate::transformer::dropout::{Dropout, GROUP};
-use crate::vector::{Tile, Vector};
+use crate::vector::{MAX_LANES, Tile, Vector};
 
-/// No vector has more lanes.
-const MAX_LANES: usize = 16;
 /// Sums and maxima of a row that run side by side.
 pub(super) const LANES: usize = 16;
 

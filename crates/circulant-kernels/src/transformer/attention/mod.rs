@@ -29,7 +29,7 @@ pub use forward::HeadForward;
 
 use rayon::prelude::*;
 
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, expect_positive, volume};
 use crate::real::Real;
 use crate::runtime::chunks::{best_isa, fewest_chunks};
 use crate::runtime::scratch::Scratch;
@@ -58,15 +58,13 @@ pub struct QueryKeyValue<S> {
 impl Attention {
     /// Sequences of `tokens` tokens, `heads` heads of `head_dim` numbers.
     pub fn new(tokens: usize, heads: usize, head_dim: usize) -> Result<Self, KernelError> {
-        for (what, size) in [
+        expect_positive(&[
             ("the number of tokens", tokens),
             ("the number of heads", heads),
             ("the length of a head", head_dim),
-        ] {
-            if size == 0 {
-                return Err(KernelError::ZeroSize { what });
-            }
-        }
+        ])?;
+        volume("a sequence", &[tokens, heads, head_dim])?;
+        volume("the weights of a head", &[tokens, tokens])?;
         Ok(Self {
             tokens,
             heads,
@@ -74,9 +72,9 @@ impl Attention {
         })
     }
 
-    /// How many numbers `L` has for a batch.
+    /// How many numbers `L` has for a batch; `usize::MAX` when no memory holds so many.
     pub fn log_sums_len(&self, batch: usize) -> usize {
-        batch * self.heads * self.tokens
+        volume("the log sums", &[batch, self.heads, self.tokens]).unwrap_or(usize::MAX)
     }
 
     /// The output and, for the backward pass, the logarithms of the sums.
