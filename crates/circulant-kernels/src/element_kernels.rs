@@ -17,7 +17,7 @@ use crate::transformer::dropout::DropoutChunk;
 use crate::transformer::gelu::{GeluBackwardChunk, GeluChunk};
 use crate::transformer::layer_norm::{LayerNormBackwardChunk, LayerNormChunk};
 use crate::transformer::residual::ResidualSumChunk;
-use crate::vector::Isa;
+use crate::vector::{Isa, Promised};
 
 macro_rules! kernels {
     ($($(#[$doc:meta])* $name:ident($job:ty) -> $output:ty;)*) => {
@@ -72,9 +72,9 @@ kernels! {
     /// One step of Adan.
     adan_chunk(AdanChunk<'_, Self>) -> ();
     /// One head of attention.
-    attention_forward(HeadForward<'_, Self>) -> ();
+    attention_forward(Promised<HeadForward<'_, Self>>) -> ();
     /// The gradients of one head of attention.
-    attention_backward(HeadBackward<'_, Self>) -> ();
+    attention_backward(Promised<HeadBackward<'_, Self>>) -> ();
     /// A row of bytes as numbers.
     byte_row(ByteRow<'_, Self>) -> ();
     /// Dropout.

@@ -4,7 +4,7 @@
 use crate::dense::large_product::{BlockProduct, PackLines};
 use crate::operator::channels::{Mix, MixBackward};
 use crate::transform::{BlockPass, WeightGradient};
-use crate::vector::Isa;
+use crate::vector::{Isa, Promised};
 
 macro_rules! kernels {
     ($($(#[$doc:meta])* $name:ident($job:ty);)*) => {
@@ -29,15 +29,15 @@ macro_rules! kernels {
 
 kernels! {
     /// Rows of a block to its spectrum and back.
-    block_pass(BlockPass<'_, Self>);
+    block_pass(Promised<BlockPass<'_, Self>>);
     /// The gradient of a read-out's weights.
-    weight_gradient(WeightGradient<Self>);
+    weight_gradient(Promised<WeightGradient<Self>>);
     /// Channel mixing.
-    mix(Mix<'_, Self>);
+    mix(Promised<Mix<'_, Self>>);
     /// The gradients of the channel mixing.
-    mix_backward(MixBackward<'_, Self>);
+    mix_backward(Promised<MixBackward<'_, Self>>);
     /// Lines of a matrix into a panel.
-    pack_lines(PackLines<Self>);
+    pack_lines(Promised<PackLines<Self>>);
     /// A block of a large matrix product.
-    block_product(BlockProduct<Self>);
+    block_product(Promised<BlockProduct<Self>>);
 }

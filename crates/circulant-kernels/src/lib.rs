@@ -64,3 +64,4 @@ pub use transformer::layer_norm::{
     residual_layer_norm_into,
 };
 pub use transformer::residual::residual_into;
+pub use vector::instruction_set;

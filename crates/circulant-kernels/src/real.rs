@@ -66,13 +66,13 @@ impl Real for f32 {
         const SATURATED: f32 = 7.905_311;
 
         // The bounds come first: where one operand is NaN, the second is taken, so NaN stays.
-        let x = V::splat(SATURATED).min(V::splat(-SATURATED).max(lanes));
+        let x = lanes.same(SATURATED).min(lanes.same(-SATURATED).max(lanes));
         let square = x.mul(x);
         let fourth = square.mul(square);
         // By pairs, not one coefficient after the other: what limits the loop is how long one result takes.
-        let pair = |high: f32, low: f32| V::splat(high).mul_add(square, V::splat(low));
+        let pair = |high: f32, low: f32| x.same(high).mul_add(square, x.same(low));
         let [n6, n5, n4, n3, n2, n1, n0] = NUMERATOR;
-        let high = V::splat(n6).mul_add(fourth, pair(n5, n4));
+        let high = x.same(n6).mul_add(fourth, pair(n5, n4));
         let low = pair(n3, n2).mul_add(fourth, pair(n1, n0));
         let numerator = high.mul_add(fourth.mul(fourth), low);
         let [d3, d2, d1, d0] = DENOMINATOR;
@@ -128,7 +128,7 @@ mod tests {
     fn tanh_of_f32_is_accurate_everywhere() {
         for i in -40_000..40_000 {
             for x in [i as f32 * 3e-4, i as f32 * 1e-7, i as f32 * 1e-30] {
-                let lanes: Lanes<f32, 8> = f32::tanh_lanes(Lanes::splat(x));
+                let lanes: Lanes<f32, 8> = f32::tanh_lanes(Lanes([x; 8]));
                 let exact = f64::from(x).tanh();
                 let error = (f64::from(lanes.0[0]) - exact).abs();
                 assert!(
@@ -143,7 +143,7 @@ mod tests {
             (f32::NEG_INFINITY, -1.0),
             (100.0, 1.0),
         ] {
-            let lanes: Lanes<f32, 8> = f32::tanh_lanes(Lanes::splat(x));
+            let lanes: Lanes<f32, 8> = f32::tanh_lanes(Lanes([x; 8]));
             assert!((f64::from(lanes.0[0]) - y).abs() <= TANH_RELATIVE);
             assert!(lanes.0[0].abs() <= 1.0);
         }

@@ -32,7 +32,7 @@ pub(crate) struct RowMajor<P> {
 ///
 /// # Safety
 /// `a` must be valid for reading `rows x inner` numbers, `b` for `inner` and `c` for writing `rows`
-/// rows of `columns` numbers; `c` must not overlap the others.
+/// rows of `columns` numbers; `c` must not overlap the others. The instruction set of `V` must be there.
 #[inline(always)]
 pub(crate) unsafe fn small_product<V: Vector>(
     (rows, inner, columns): (usize, usize, usize),
@@ -96,7 +96,8 @@ unsafe fn tile<V: Vector, const R: usize, const W: usize>(
     b: RowMajor<*const V::Scalar>,
     c: RowMajor<*mut V::Scalar>,
 ) {
-    let zero = V::splat(num_traits::Zero::zero());
+    // SAFETY: the caller promises the instruction set.
+    let zero = unsafe { V::splat(num_traits::Zero::zero()) };
     let mut sums = [[zero; W]; R];
     // SAFETY: the caller's promise.
     unsafe {
@@ -132,7 +133,7 @@ unsafe fn tile<V: Vector, const R: usize, const W: usize>(
 mod tests {
     use super::*;
     use crate::real::Real;
-    use crate::vector::{Isa, Kernel};
+    use crate::vector::{Isa, Kernel, Present};
 
     /// Rows, inner length and vectors; `A` is transposed in memory if the flag says so.
     struct Product(usize, usize, usize, bool);
@@ -140,7 +141,7 @@ mod tests {
     impl<T: Real> Kernel<T> for Product {
         type Output = ();
         #[inline(always)]
-        fn run<V: Vector<Scalar = T>>(self) {
+        fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
             let Self(rows, inner, vectors, transposed) = self;
             let columns = vectors * V::LANES;
             let number = |i: usize| T::of((i * 7919 % 101) as f64 - 50.0);

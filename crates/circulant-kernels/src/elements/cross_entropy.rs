@@ -7,7 +7,7 @@
 use crate::error::{KernelError, expect_len, expect_volume};
 use crate::real::Real;
 use crate::runtime::chunks::{best_isa, rows_per_chunk, run_all};
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Vector};
 
 /// The sum over the rows, in f64; a mean is this divided by the number of labels.
 ///
@@ -74,7 +74,7 @@ pub struct CrossEntropyChunk<'a, T> {
 impl<T: Real> Kernel<T> for CrossEntropyChunk<'_, T> {
     type Output = f64;
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) -> f64 {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) -> f64 {
         let classes = self.classes;
         let mut scratch = Vec::new();
         let exponentials = match self.gradient {

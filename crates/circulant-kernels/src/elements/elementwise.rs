@@ -7,7 +7,7 @@
 use crate::error::{KernelError, expect_len};
 use crate::real::Real;
 use crate::runtime::chunks::{CHUNK, best_isa, rows_per_chunk, run_all};
-use crate::vector::{Kernel, Lanes, MAX_LANES, Vector};
+use crate::vector::{Kernel, Lanes, MAX_LANES, Present, Vector};
 
 /// Numbers whose sums over rows are kept in registers and the near cache together.
 const SUM_CHUNKS: usize = 4;
@@ -89,7 +89,7 @@ pub struct TanhChunk<'a, T> {
 impl<T: Real> Kernel<T> for TanhChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         // SAFETY: both slices of a chunk are of the same length.
         unsafe { tanh_span::<V>(self.x.as_ptr(), self.y.as_mut_ptr(), self.x.len()) }
     }
@@ -127,7 +127,7 @@ pub struct TanhBackwardChunk<'a, T> {
 impl<T: Real> Kernel<T> for TanhBackwardChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         for ((out, &y), &g) in self.out.iter_mut().zip(self.y).zip(self.grad) {
             *out = g * (T::one() - y * y);
         }
@@ -143,7 +143,7 @@ pub struct BiasTanhChunk<'a, T> {
 impl<T: Real> Kernel<T> for BiasTanhChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         for row in self.x.chunks_exact_mut(self.bias.len()) {
             for (x, &bias) in row.iter_mut().zip(self.bias) {
                 *x = *x + bias;
@@ -165,7 +165,7 @@ pub struct ColumnSumChunk<'a, T> {
 impl<T: Real> Kernel<T> for ColumnSumChunk<'_, T> {
     type Output = Vec<f64>;
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) -> Vec<f64> {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) -> Vec<f64> {
         let mut sums = vec![0.0; self.columns];
         for row in self.x.chunks_exact(self.columns) {
             for (sum, x) in sums.iter_mut().zip(row) {

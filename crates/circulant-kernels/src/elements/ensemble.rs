@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use crate::error::{KernelError, expect_len, volume};
 use crate::runtime::chunks::best_isa;
 use crate::vector::elementary::Elementary;
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Vector};
 
 /// Inputs per task.
 const ROWS: usize = 64;
@@ -77,7 +77,7 @@ struct Part<'a> {
 impl Kernel<f32> for Part<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = f32>>(self) {
+    fn run<V: Vector<Scalar = f32>>(self, _: Present<V>) {
         let (classes, p) = (self.classes, self.probabilities);
         let mut numbers = vec![0.0_f32; 2 * p.len()];
         let (below, weights) = numbers.split_at_mut(p.len());

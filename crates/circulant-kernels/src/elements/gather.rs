@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use crate::error::KernelError;
 use crate::real::Real;
 use crate::runtime::chunks::best_isa;
-use crate::vector::{Isa, Kernel, MAX_LANES, Vector, prefetch};
+use crate::vector::{Isa, Kernel, MAX_LANES, Present, Vector, prefetch};
 
 /// Below this many bytes one thread is faster than waking another.
 const SMALLEST: usize = 256 * 1024;
@@ -103,7 +103,7 @@ pub struct ByteQuotient {
 impl ByteQuotient {
     /// Of a scale that is nothing but such a quotient, for numbers and an instruction set that make it exact.
     pub(crate) fn new<T: Real>(isa: Isa, scale: &ByteScale) -> Option<Self> {
-        let exact = isa != Isa::Portable && size_of::<T>() == size_of::<f32>();
+        let exact = isa.is_fused() && size_of::<T>() == size_of::<f32>();
         let reciprocal = scale.reciprocal.filter(|_| exact)?;
         (scale.channels == [(0.0, 1.0)]).then_some(Self {
             divisor: scale.divisor,
@@ -125,7 +125,7 @@ impl ByteQuotient {
         // SAFETY: no vector has more lanes.
         let x = unsafe { V::load(bytes.as_ptr()) };
         let [divisor, reciprocal] =
-            [self.divisor, self.reciprocal].map(|x| V::splat(V::Scalar::of(f64::from(x))));
+            [self.divisor, self.reciprocal].map(|number| x.same(V::Scalar::of(f64::from(number))));
         let guess = x.mul(reciprocal);
         guess.neg_mul_add(divisor, x).mul_add(reciprocal, guess)
     }
@@ -183,7 +183,7 @@ pub struct ByteRow<'a, T> {
 impl<T: Real> Kernel<T> for ByteRow<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         let plane = self.out.len() / self.scale.channels();
         let divisor = self.scale.divisor;
         if V::FUSED

@@ -4,7 +4,7 @@
 use super::block::{BLOCK, Rows, TILE, Variances};
 use super::low_rank::factor_tile;
 use crate::real::Real;
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Vector};
 
 /// `sum ln D` over consecutive rows.
 pub struct LogVarianceChunk<'a, T> {
@@ -14,7 +14,7 @@ pub struct LogVarianceChunk<'a, T> {
 impl<T: Real> Kernel<T> for LogVarianceChunk<'_, T> {
     type Output = f64;
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) -> f64 {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) -> f64 {
         let mut variances = Variances::new();
         let mut total = 0.0;
         for range in self.rows.blocks() {
@@ -35,7 +35,7 @@ pub struct ResidualChunk<'a, T> {
 impl<T: Real> Kernel<T> for ResidualChunk<'_, T> {
     type Output = (f64, Vec<f64>);
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) -> (f64, Vec<f64>) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) -> (f64, Vec<f64>) {
         let mut variances = Variances::new();
         let mut form = 0.0;
         let mut projection = vec![0.0; self.rows.padded()];
@@ -74,7 +74,7 @@ pub struct DiagonalChunk<'a, T> {
 impl<T: Real> Kernel<T> for DiagonalChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         let mut variances = Variances::new();
         for range in self.rows.blocks() {
             let rows = self.rows.slice(range.clone());

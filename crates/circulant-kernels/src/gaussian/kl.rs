@@ -20,7 +20,7 @@ use std::ops::Range;
 use super::block::{BLOCK, Prior, PriorBlock, Rows, TILE, Variances, sum, sum_lanes};
 use super::low_rank::FactorBlock;
 use crate::real::Real;
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Vector};
 
 /// Gradients of consecutive rows.
 pub struct RowGradients<'a, T> {
@@ -64,7 +64,7 @@ pub struct KlSums {
 impl<T: Real> Kernel<T> for KlChunk<'_, T> {
     type Output = KlSums;
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(mut self) -> KlSums {
+    fn run<V: Vector<Scalar = T>>(mut self, _: Present<V>) -> KlSums {
         let padded = self.rows.padded();
         let mut sums = KlSums {
             value: 0.0,

@@ -6,7 +6,7 @@
 
 use super::block::{BLOCK, Rows, TILE, Variances};
 use crate::real::Real;
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Vector};
 
 /// Rows of a sum that stays in registers.
 const SUM_ROWS: usize = 4;
@@ -180,7 +180,7 @@ pub struct GramChunk<'a, T> {
 impl<T: Real> Kernel<T> for GramChunk<'_, T> {
     type Output = Vec<f64>;
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) -> Vec<f64> {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) -> Vec<f64> {
         let padded = self.rows.padded();
         let mut gram = vec![0.0; padded * padded];
         let mut variances = Variances::new();

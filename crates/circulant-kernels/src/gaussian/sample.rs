@@ -11,7 +11,7 @@
 use super::block::{BLOCK, Rows, TILE, Variances};
 use super::low_rank::factor_tile;
 use crate::real::Real;
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Vector};
 
 /// Consecutive rows of a sample.
 pub struct SampleChunk<'a, T> {
@@ -25,7 +25,7 @@ pub struct SampleChunk<'a, T> {
 impl<T: Real> Kernel<T> for SampleChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         let mut variances = Variances::new();
         for range in self.rows.blocks() {
             let rows = self.rows.slice(range.clone());
@@ -82,7 +82,7 @@ impl<T: Real> Kernel<T> for SampleBackwardChunk<'_, T> {
     /// `U^T g`, `[padded rank]`.
     type Output = Vec<f64>;
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) -> Vec<f64> {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) -> Vec<f64> {
         let rank = self.rows.rank;
         let mut projection = vec![0.0; self.rows.padded()];
         let mut variances = Variances::new();

@@ -18,7 +18,7 @@ use faer::linalg::solvers::Svd;
 use faer::{Mat, Side, c64};
 
 use crate::error::KernelError;
-use crate::vector::{Isa, Kernel, Vector};
+use crate::vector::{Isa, Kernel, Present, Vector};
 
 use super::matrix::Matrix;
 
@@ -109,7 +109,7 @@ impl Kernel<f64> for Apply<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Vector<Scalar = f64>>(self) {
+    fn run<V: Vector<Scalar = f64>>(self, _: Present<V>) {
         let Self { matrix, v, y } = self;
         for r in 0..matrix.rows {
             let (re, im) = matrix.row(r);
@@ -132,7 +132,7 @@ impl Kernel<f64> for ApplyGram<'_> {
 
     /// Row by row, so that the matrix is read once.
     #[inline(always)]
-    fn run<V: Vector<Scalar = f64>>(self) {
+    fn run<V: Vector<Scalar = f64>>(self, _: Present<V>) {
         let Self { matrix, v, z } = self;
         z.re.fill(0.0);
         z.im.fill(0.0);

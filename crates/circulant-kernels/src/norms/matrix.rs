@@ -2,7 +2,7 @@
 //! below it, and the power of two that brings all bins to a size where nothing overflows.
 
 use crate::real::Real;
-use crate::vector::{Isa, Kernel, MAX_LANES, Vector};
+use crate::vector::{Isa, Kernel, MAX_LANES, Present, Vector};
 
 /// Columns are padded to whole vectors of the widest instruction set.
 const WIDEST: usize = MAX_LANES;
@@ -73,7 +73,7 @@ impl<T: Real> Kernel<f64> for Fill<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Vector<Scalar = f64>>(self) {
+    fn run<V: Vector<Scalar = f64>>(self, _: Present<V>) {
         let (rows, columns) = self.from.shape;
         if self.from.transpose {
             for (column, source) in self.from.values.chunks_exact(rows).enumerate() {
@@ -164,7 +164,7 @@ impl Kernel<f64> for Pass<'_> {
 
     /// Lanes keep the loop free of branches and the compiler uses vectors.
     #[inline(always)]
-    fn run<V: Vector<Scalar = f64>>(self) -> Survey {
+    fn run<V: Vector<Scalar = f64>>(self, _: Present<V>) -> Survey {
         const LANES: usize = 8;
         let (mut largest, mut squares) = ([0.0f64; LANES], [0.0f64; LANES]);
         // `0 x` is NaN for NaN and infinity, else 0.

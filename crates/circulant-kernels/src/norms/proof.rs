@@ -32,7 +32,7 @@
 //! its width below `columns`, so it ends below `stride`.
 
 use crate::real::Real;
-use crate::vector::{Isa, Kernel, Vector};
+use crate::vector::{Isa, Kernel, Present, Vector};
 
 use super::matrix::{BLOCK, Matrix};
 
@@ -116,7 +116,7 @@ impl<T: Real> Kernel<T> for Factor<'_, T> {
     type Output = bool;
 
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) -> bool {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) -> bool {
         let matrix = self.matrix;
         let padded = matrix.columns.next_multiple_of(BLOCK);
         let len = (matrix.rows + padded) * matrix.stride;
@@ -154,7 +154,7 @@ struct Planes<T> {
 impl<T: Real> Planes<T> {
     /// # Safety
     /// `re`, and `im` when `COMPLEX`, hold `rows + columns` rows of `stride`, `columns` rounded up
-    /// to blocks there and to vectors in `stride`.
+    /// to blocks there and to vectors in `stride`. The instruction set of `V` is there.
     #[inline(always)]
     unsafe fn factor<V: Vector<Scalar = T>, const COMPLEX: bool>(self, shift: T) -> bool {
         for first in (0..self.columns).step_by(BLOCK) {
@@ -180,7 +180,8 @@ impl<T: Real> Planes<T> {
     /// As [`Self::factor`]; `first + BLOCK` and `at + LANES` are within the padded columns.
     #[inline(always)]
     unsafe fn tile<V: Vector<Scalar = T>, const COMPLEX: bool>(self, first: usize, at: usize) {
-        let zero = V::splat(T::zero());
+        // SAFETY: the caller promises the instruction set.
+        let zero = unsafe { V::splat(T::zero()) };
         let (mut total_re, mut total_im) = ([zero; BLOCK], [zero; BLOCK]);
         let rows = self.rows + first;
         let mut done = 0;
@@ -360,8 +361,8 @@ mod tests {
     fn a_shift_outside_the_range_of_the_proof_proves_nothing() {
         let mut matrix = Matrix::<f64>::zeros(2, 2, true);
         for shift in [0.0, 0.2, f64::NAN, f64::INFINITY, -1.0] {
-            assert!(!proves(Isa::Portable, &mut matrix, shift));
+            assert!(!proves(Isa::PORTABLE, &mut matrix, shift));
         }
-        assert!(proves(Isa::Portable, &mut matrix, 0.25));
+        assert!(proves(Isa::PORTABLE, &mut matrix, 0.25));
     }
 }

@@ -15,7 +15,7 @@ use crate::real::Real;
 use crate::runtime::scratch::Scratch;
 use crate::runtime::threads::share;
 use crate::transform::{ForwardBlock, LaneBias, LanePlan, RowPointers, Source, line_of};
-use crate::vector::{Isa, MAX_LANES};
+use crate::vector::{Isa, MAX_LANES, Promised};
 
 /// Below this many numbers a call stays on its thread: waking another one costs more.
 const SEQUENTIAL_BELOW: usize = 1 << 14;
@@ -34,10 +34,11 @@ impl<T> Clone for Shared<T> {
 
 impl<T> Copy for Shared<T> {}
 
-// SAFETY: the users below write disjoint rows.
-unsafe impl<T> Send for Shared<T> {}
+// SAFETY: a pointer by itself does nothing, and whoever follows it promises that no two threads meet there. What they move to
+// each other are values of `T`, some of which several of them read.
+unsafe impl<T: Send + Sync> Send for Shared<T> {}
 // SAFETY: as above.
-unsafe impl<T> Sync for Shared<T> {}
+unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
     pub(crate) fn writer(slice: &mut [T]) -> Self {
@@ -89,6 +90,12 @@ impl Batch {
     /// Numbers of the spectra of all blocks.
     pub(crate) fn spectrum_len(&self) -> usize {
         self.blocks() * self.block_stride()
+    }
+
+    /// Whether blocks are as this transform and this instruction set have them.
+    pub(crate) fn fits<T: Real>(&self, isa: Isa, plan: &LanePlan<T>) -> bool {
+        let shape = (self.len, self.slots, self.lanes);
+        shape == (plan.len(), plan.order().len(), isa.lanes::<T>())
     }
 
     /// The rows of one block, with `missing` where the batch has none.
@@ -209,23 +216,28 @@ impl Batch {
         x: &[T],
         tanh: Option<&[T]>,
     ) -> Scratch<T> {
+        let numbers = self.batch * self.channels * self.len;
+        assert!(
+            x.len() == numbers && tanh.is_none_or(|y| y.len() == numbers) && self.fits(isa, plan),
+            "rows of the batch, lanes of the instruction set"
+        );
         let mut spectrum = Scratch::take(self.spectrum_len());
         let out = Shared::writer(&mut spectrum);
         let (x, tanh) = (Shared::reader(x), tanh.map(Shared::reader));
         self.map_tasks(|blocks| {
             for block in blocks {
-                T::block_pass(
-                    isa,
-                    ForwardBlock {
-                        plan,
-                        source: Source::Rows {
-                            rows: &self.pointers(x, block, plan.zeros()),
-                            tanh: tanh.map(|y| self.pointers(y, block, plan.zeros())).as_ref(),
-                        },
-                        block: out.at(block * self.block_stride()),
-                    }
-                    .into(),
-                );
+                let pointers = |rows| self.pointers(rows, block, plan.zeros());
+                let (rows, tanh) = (pointers(x), tanh.map(pointers));
+                let pass = ForwardBlock {
+                    plan,
+                    source: Source::Rows {
+                        rows: &rows,
+                        tanh: tanh.as_ref(),
+                    },
+                    block: out.at(block * self.block_stride()),
+                };
+                // SAFETY: the rows are those of the batch (checked above); the block is this task's alone.
+                T::block_pass(isa, unsafe { Promised::new(pass.into()) });
             }
         });
         spectrum
@@ -240,6 +252,17 @@ pub(crate) enum Bias<'a, T> {
     Channels(&'a [T]),
     /// `[channels, len]`.
     Positions(&'a [T]),
+}
+
+impl<T> Bias<'_, T> {
+    /// Whether it has a number for every channel, or for every position of every channel.
+    pub(crate) fn fits(&self, batch: &Batch) -> bool {
+        match self {
+            Self::None => true,
+            Self::Channels(bias) => bias.len() == batch.channels,
+            Self::Positions(bias) => bias.len() == batch.channels * batch.len,
+        }
+    }
 }
 
 /// The bias of the lanes of one block.

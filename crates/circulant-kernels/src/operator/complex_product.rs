@@ -39,7 +39,7 @@ pub(crate) fn tiles<V: Vector>(rows: usize, columns: usize) -> usize {
 ///
 /// # Safety
 /// `a` must hold `rows x inner` numbers, `b` `inner` rows of `columns` numbers rounded up to whole
-/// vectors, in all three planes.
+/// vectors, in all three planes. The instruction set of `V` must be there.
 ///
 /// `ahead(tile)` is called before every one of the [`tiles`]: what is needed next can be fetched bit by bit, where one burst
 /// would wait for memory.
@@ -121,7 +121,8 @@ unsafe fn real_tile<V: Vector, const R: usize, const C: usize>(
     b: RowMajor<V::Scalar>,
     n: usize,
 ) -> [[V; C]; R] {
-    let zero = V::splat(num_traits::Zero::zero());
+    // SAFETY: the caller promises the instruction set.
+    let zero = unsafe { V::splat(num_traits::Zero::zero()) };
     let mut sums = [[zero; C]; R];
     // SAFETY: the caller's promise.
     unsafe {

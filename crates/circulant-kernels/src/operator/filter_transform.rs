@@ -17,7 +17,7 @@ use crate::operator::channels::{Frequency, FrequencyTable};
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
 use crate::transform::{InverseBlock, LaneBias, LanePlan, Sink};
-use crate::vector::Isa;
+use crate::vector::{Isa, Promised};
 
 /// The map between spatial filters `[C_out, C_in, H, W]` (1D: `[d]`) and the coordinates of their
 /// spectra `[coordinate, C_in, C_out]` (1D: `[d_eff]`).
@@ -162,18 +162,17 @@ impl<T: Real> FilterTransform<T> {
         let (spectrum, filters) = (Shared::writer(&mut spectrum), Shared::writer(filters));
         batch.map_tasks(|blocks| {
             for block in blocks {
-                T::block_pass(
-                    self.isa,
-                    InverseBlock {
-                        plan: &self.plan,
-                        product: None,
-                        block: spectrum.at(block * batch.block_stride()),
-                        sink: Sink::Rows(&batch.pointers(filters, block, null_mut())),
-                        bias: LaneBias::None,
-                        tanh: false,
-                    }
-                    .into(),
-                );
+                let pass = InverseBlock {
+                    plan: &self.plan,
+                    product: None,
+                    block: spectrum.at(block * batch.block_stride()),
+                    sink: Sink::Rows(&batch.pointers(filters, block, null_mut())),
+                    bias: LaneBias::None,
+                    tanh: false,
+                };
+                // SAFETY: `check` has compared the filters with the batch, and the spectrum was made for it; the block and
+                // its rows are this task's alone.
+                T::block_pass(self.isa, unsafe { Promised::new(pass.into()) });
             }
         });
         Ok(())

@@ -8,7 +8,7 @@
 use crate::error::{KernelError, expect_len};
 use crate::real::Real;
 use crate::runtime::chunks::{best_isa, run_all};
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Vector};
 
 /// Numbers of a chunk: few, because every number has a root and a quotient.
 const CHUNK: usize = 1 << 11;
@@ -135,7 +135,7 @@ pub struct AdamChunk<'a, T> {
 impl<T: Real> Kernel<T> for AdamChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         let f = self.factors;
         let moments = self.before.moment_1.iter().zip(self.before.moment_2);
         let inputs = self.before.parameter.iter().zip(self.gradient).zip(moments);

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use crate::error::{KernelError, expect_len};
 use crate::real::Real;
 use crate::runtime::chunks::{CHUNK, best_isa, fewest_chunks};
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Vector};
 
 /// The settings of a step. The types are Burn's, so that its rounding is met.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -173,7 +173,7 @@ pub struct AdanChunk<'a, T> {
 impl<T: Real> Kernel<T> for AdanChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         let f = self.factors;
         let ([beta_1, beta_2, beta_3], [rest_1, rest_2, rest_3]) = (f.betas, f.rests);
         let [c_1, c_2, c_3] = f.corrections;

@@ -13,7 +13,7 @@ use crate::random::philox::{NoiseKey, words};
 use crate::real::Real;
 use crate::runtime::chunks::{CHUNK, best_isa, run_all};
 use crate::vector::elementary::{ln_of_normal, sin_cos_of_octants};
-use crate::vector::{Isa, Kernel, Vector};
+use crate::vector::{Isa, Kernel, Present, Vector};
 
 /// Blocks of a group of f32 numbers.
 const BLOCKS: usize = 64;
@@ -60,7 +60,7 @@ pub struct NormalChunk<'a, T> {
 impl<T: Real> Kernel<T> for NormalChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         T::normals(self.key, self.first, self.out);
     }
 }

@@ -3,8 +3,6 @@
 //! Where a chunk begins depends on the length alone, never on the number of threads, and results
 //! come back in the order of the chunks: sums over chunks are the same bytes on every run.
 
-use std::sync::OnceLock;
-
 use rayon::prelude::*;
 
 use crate::runtime::threads::another_is_awake;
@@ -52,10 +50,9 @@ pub(crate) fn rows_per_chunk(width: usize) -> usize {
     (CHUNK / width.max(1)).max(1)
 }
 
-/// The best instruction set, asked for once.
+/// The instruction set of all kernels.
 pub(crate) fn best_isa() -> Isa {
-    static BEST: OnceLock<Isa> = OnceLock::new();
-    *BEST.get_or_init(Isa::best)
+    Isa::best()
 }
 
 #[cfg(test)]

@@ -22,11 +22,24 @@ pub(crate) struct Complexes<V> {
 }
 
 impl<V: Vector> Complexes<V> {
+    /// # Safety
+    /// The instruction set of the vector must be there.
     #[inline(always)]
-    pub(crate) fn splat(re: V::Scalar, im: V::Scalar) -> Self {
+    pub(crate) unsafe fn splat(re: V::Scalar, im: V::Scalar) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Self {
+                re: V::splat(re),
+                im: V::splat(im),
+            }
+        }
+    }
+    /// Another number in every lane.
+    #[inline(always)]
+    pub(crate) fn same(self, re: V::Scalar, im: V::Scalar) -> Self {
         Self {
-            re: V::splat(re),
-            im: V::splat(im),
+            re: self.re.same(re),
+            im: self.re.same(im),
         }
     }
     /// # Safety
@@ -101,7 +114,8 @@ impl<V: Vector> Complexes<V> {
     fn three_eighths_turn(self, root_half: V) -> Self {
         Self {
             re: self.im.sub(self.re).mul(root_half),
-            im: V::splat(V::Scalar::zero())
+            im: root_half
+                .same(V::Scalar::zero())
                 .sub(self.re.add(self.im))
                 .mul(root_half),
         }
@@ -145,7 +159,7 @@ fn fourths<V: Vector>(x: [Complexes<V>; 4]) -> [Complexes<V>; 4] {
 /// `8 = 2*4`: two DFTs of four, joined by eighth turns.
 #[inline(always)]
 fn eighths<V: Vector, const R: usize>(x: &mut [Complexes<V>; R]) {
-    let root_half = V::splat(V::Scalar::of(FRAC_1_SQRT_2));
+    let root_half = x[0].re.same(V::Scalar::of(FRAC_1_SQRT_2));
     let even = fourths([x[0], x[2], x[4], x[6]]);
     let odd = fourths([x[1], x[3], x[5], x[7]]);
     x[0] = even[0].add(odd[0]);
@@ -188,17 +202,17 @@ fn sixteenths<V: Vector, const R: usize>(x: &mut [Complexes<V>; R]) {
 /// `x*exp(-2 pi i turns/16)` for the products `turns = jk` with `1 <= j, k <= 3`.
 #[inline(always)]
 fn sixteenth_turns<V: Vector>(x: Complexes<V>, turns: usize) -> Complexes<V> {
-    let root_half = V::splat(V::Scalar::of(FRAC_1_SQRT_2));
+    let root_half = x.re.same(V::Scalar::of(FRAC_1_SQRT_2));
     match turns {
         2 => x.eighth_turn(root_half),
         4 => Complexes {
             re: x.im,
-            im: V::splat(V::Scalar::zero()).sub(x.re),
+            im: x.re.same(V::Scalar::zero()).sub(x.re),
         },
         6 => x.three_eighths_turn(root_half),
         _ => {
             let (cos, sin) = SIXTEENTHS[turns];
-            x.mul(Complexes::splat(V::Scalar::of(cos), V::Scalar::of(-sin)))
+            x.mul(x.same(V::Scalar::of(cos), V::Scalar::of(-sin)))
         }
     }
 }
@@ -231,7 +245,7 @@ fn odd<V: Vector, const R: usize>(x: &mut [Complexes<V>; R]) {
     for k in 1..=half {
         let (cos, sin) = root_of_unity::<R>(k);
         let mut even = scaled_add(first, sums[1], cos);
-        let sin = V::splat(V::Scalar::of(sin));
+        let sin = first.re.same(V::Scalar::of(sin));
         let mut odd = Complexes {
             re: differences[1].re.mul(sin),
             im: differences[1].im.mul(sin),
@@ -248,7 +262,7 @@ fn odd<V: Vector, const R: usize>(x: &mut [Complexes<V>; R]) {
 
 #[inline(always)]
 fn scaled_add<V: Vector>(sum: Complexes<V>, x: Complexes<V>, factor: f64) -> Complexes<V> {
-    let factor = V::splat(V::Scalar::of(factor));
+    let factor = x.re.same(V::Scalar::of(factor));
     Complexes {
         re: x.re.mul_add(factor, sum.re),
         im: x.im.mul_add(factor, sum.im),

@@ -6,7 +6,7 @@
 use super::{ForwardBlock, InverseBlock, Sink, Source};
 use crate::real::Real;
 use crate::transform::butterfly::Complexes;
-use crate::vector::{MAX_LANES, Tile, Vector, prefetch};
+use crate::vector::{MAX_LANES, Present, Tile, Vector, prefetch};
 
 /// Where the rows of a block lie in memory. Lane `l` of the real part is `rows[l]`, of the
 /// imaginary part `rows[LANES + l]`. A row that is missing is null when rows are written, and the
@@ -46,11 +46,11 @@ pub enum LaneBias<'a, T> {
 impl<T: Real> LaneBias<'_, T> {
     /// The part of the bias that does not depend on the position.
     #[inline(always)]
-    pub(super) fn of_lanes<V: Vector<Scalar = T>>(&self) -> V {
+    pub(super) fn of_lanes<V: Vector<Scalar = T>>(&self, there: Present<V>) -> V {
         match self {
             // SAFETY: there are as many numbers as the widest vector has lanes.
             Self::Lanes(lanes) => unsafe { V::load(lanes.as_ptr()) },
-            _ => V::splat(T::zero()),
+            _ => there.splat(T::zero()),
         }
     }
 
@@ -87,7 +87,9 @@ pub(super) unsafe fn load_columns<V: Vector>(
     count: usize,
     to: *mut V::Scalar,
 ) {
-    V::call(
+    // SAFETY: see the head of the module: the instruction set is there.
+    let there = unsafe { Present::<V>::promised() };
+    there.call(
         #[inline(always)]
         || {
             // SAFETY: the source holds `len` columns and `column + count <= len`.
@@ -190,7 +192,9 @@ pub(super) unsafe fn finish_columns<V: Vector>(
     count: usize,
     from: *mut V::Scalar,
 ) {
-    V::call(
+    // SAFETY: see the head of the module: the instruction set is there.
+    let there = unsafe { Present::<V>::promised() };
+    there.call(
         #[inline(always)]
         || {
             let entry = 2 * V::LANES;

@@ -17,9 +17,24 @@
 //!
 //! An axis with a prime factor above 13 goes lane by lane through rustfft, in natural order.
 //!
-//! `unsafe`: raw pointers to a block of `2*LANES*len` numbers and to rows of `len` numbers each,
-//! which the callers in `single.rs` and `mixing/` own. Stages index below `len` only, because a
-//! stage's `radix*span*blocks` is `len` by construction.
+//! `unsafe`: a [`BlockPass`] and a [`WeightGradient`] hold raw pointers. Whoever runs one makes a
+//! [`Promised`] of it, and so promises that
+//! - a block has as many slots as [`LanePlan::order`] is long, of `2*LANES` numbers each, and nobody else
+//!   uses it meanwhile;
+//! - rows have `len` numbers, or are null where a missing row would be written; rows that are written
+//!   are nobody else's;
+//! - what a read-out points to has the sizes that its fields say;
+//! - `LANES` is that of the instruction set that runs the job.
+//!
+//! Then nothing is read or written outside: position `p < len` stands in slot `p + (p >> shift)`, and
+//! the order ends with the slot of position `len - 1`. A stage cuts `len` into whole blocks of
+//! `radix*span` positions, since the radices of all stages multiply to `len`, and touches the positions
+//! `start + j + k*span` of a block with `j < span` and `k < radix`. It finds their slots as
+//! `slot(start) + slot(j) + k*slot(span)`, which is the slot of the sum: either `span` is a multiple of
+//! `1 << shift`, or the whole block lies between two gaps (`plan.rs` tests it). The tiles of the first
+//! and the last stage have room for the largest radix, a cache line of columns and [`MAX_LANES`].
+//! The functions below are `unsafe` for these reasons, and because they need the instruction set of
+//! their vector.
 
 pub(crate) mod butterfly;
 mod columns;
@@ -41,7 +56,7 @@ use std::ops::Range;
 use crate::elements::gather::ByteQuotient;
 use crate::real::Real;
 use crate::transform::butterfly::Complexes;
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Promised, Vector};
 use columns::{finish_columns, load_columns};
 use plan::{Step, slot};
 use row_tiles::{first_stage, last_stage};
@@ -135,35 +150,36 @@ impl<'a, T> From<InverseBlock<'a, T>> for BlockPass<'a, T> {
     }
 }
 
-impl<T: Real> Kernel<T> for BlockPass<'_, T> {
+impl<T: Real> Kernel<T> for Promised<BlockPass<'_, T>> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
-        let plans = (self.forward.as_ref().map(|forward| forward.plan))
-            .or(self.inverse.as_ref().map(|inverse| inverse.plan));
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
+        let job = self.job();
+        let plans = (job.forward.as_ref().map(|forward| forward.plan))
+            .or(job.inverse.as_ref().map(|inverse| inverse.plan));
         let Some(plan) = plans else { return };
         // SAFETY: see the head of the file.
         unsafe {
-            if let Some(forward) = &self.forward {
+            if let Some(forward) = &job.forward {
                 forward.first::<V>();
             }
             for part in plan.parts() {
                 let slots = slot(part.start, plan.shift)..slot(part.end - 1, plan.shift) + 1;
-                if let Some(forward) = &self.forward {
+                if let Some(forward) = &job.forward {
                     forward.rest::<V>(&part);
                 }
-                if let Some(adjoint) = &self.adjoint {
+                if let Some(adjoint) = &job.adjoint {
                     adjoint.run::<V>(slots.clone());
                 }
-                if let Some(inverse) = &self.inverse {
+                if let Some(inverse) = &job.inverse {
                     if let Some(product) = &inverse.product {
                         product.run::<V>(slots, inverse.block);
                     }
                     inverse.rest::<V>(&part);
                 }
             }
-            if let Some(inverse) = &self.inverse {
+            if let Some(inverse) = &job.inverse {
                 inverse.last::<V>();
             }
         }
@@ -238,7 +254,8 @@ impl<T: Real> InverseBlock<'_, T> {
                     for_radix!(radix, last_stage::<V, _>(self, stage, twiddles));
                 }
                 None => {
-                    let (len, bias): (usize, V) = (self.plan.len, self.bias.of_lanes());
+                    let bias = self.bias.of_lanes(Present::<V>::promised());
+                    let len = self.plan.len;
                     for column in (0..len).step_by(line_of::<T>()) {
                         let count = line_of::<T>().min(len - column);
                         let from = self.block.add(column * 2 * V::LANES);

@@ -9,7 +9,7 @@
 
 use crate::real::Real;
 use crate::transform::butterfly::Complexes;
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Promised, Vector};
 
 /// Classes, or positions, that are summed at a time: with Re and Im they leave registers for the
 /// factors.
@@ -117,9 +117,9 @@ impl<T: Real> LaneReadoutGradient<T> {
     #[inline(always)]
     unsafe fn load_group<V: Vector<Scalar = T>, const N: usize>(&self, column: usize, to: *mut T) {
         let entry = 2 * V::LANES;
-        let one = V::splat(T::one());
         // SAFETY: the positions `column..column + N` exist.
         unsafe {
+            let one = V::splat(T::one());
             let mut sums: [Complexes<V>; N] = [Complexes::splat(T::zero(), T::zero()); N];
             let weight = self.weight.add(column * self.classes);
             for class in 0..self.classes {
@@ -155,19 +155,20 @@ pub struct WeightGradient<T> {
     pub(crate) sums: *mut T,
 }
 
-impl<T: Real> Kernel<T> for WeightGradient<T> {
+impl<T: Real> Kernel<T> for Promised<WeightGradient<T>> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
-        for class in (0..self.stride).step_by(2 * V::LANES) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
+        let job = self.job();
+        for class in (0..job.stride).step_by(2 * V::LANES) {
             // Twelve sums at a time, so that no addition waits for the last one.
             // SAFETY: positions are below `len`, and vectors of classes end at `stride`.
             unsafe {
-                if class + V::LANES < self.stride {
-                    self.tiles::<V, 6>(class, true);
+                if class + V::LANES < job.stride {
+                    job.tiles::<V, 6>(class, true);
                 } else {
-                    self.tiles::<V, 12>(class, false);
+                    job.tiles::<V, 12>(class, false);
                 }
             }
         }

@@ -10,7 +10,7 @@ use super::plan::{Stage, slot};
 use super::stages::{gather, swap, twiddle};
 use super::{ForwardBlock, InverseBlock};
 use crate::transform::butterfly::{Complexes, butterfly};
-use crate::vector::{MAX_LANES, Vector};
+use crate::vector::{MAX_LANES, Present, Vector};
 
 const MAX_RADIX: usize = 16;
 /// The most columns of a tile: a cache line of a row.
@@ -27,7 +27,9 @@ pub(super) unsafe fn first_stage<V: Vector, const R: usize>(
     stage: &Stage<V::Scalar>,
     twiddles: &[Complex<V::Scalar>],
 ) {
-    V::call(
+    // SAFETY: see the head of the module: the instruction set is there.
+    let there = unsafe { Present::<V>::promised() };
+    there.call(
         #[inline(always)]
         || {
             let (span, inner) = (stage.span, stage.inner);
@@ -77,7 +79,9 @@ pub(super) unsafe fn last_stage<V: Vector, const R: usize>(
     stage: &Stage<V::Scalar>,
     twiddles: &[Complex<V::Scalar>],
 ) {
-    V::call(
+    // SAFETY: see the head of the module: the instruction set is there.
+    let there = unsafe { Present::<V>::promised() };
+    there.call(
         #[inline(always)]
         || {
             let (span, inner) = (stage.span, stage.inner);
@@ -85,7 +89,7 @@ pub(super) unsafe fn last_stage<V: Vector, const R: usize>(
             let tile = tile.as_mut_ptr().cast::<V::Scalar>();
             let (width, shift) = (line_of::<V::Scalar>(), job.plan.shift);
             let (entry, step) = (2 * V::LANES, slot(span, shift) * 2 * V::LANES);
-            let bias: V = job.bias.of_lanes();
+            let bias: V = job.bias.of_lanes(there);
             let mut column = 0;
             while column < span {
                 let count = width.min(span - column);

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::real::Real;
 use crate::transform::butterfly::Complexes;
-use crate::vector::{MAX_LANES, Tile, Vector};
+use crate::vector::{MAX_LANES, Present, Tile, Vector};
 
 /// The most lanes of a tile.
 const MAX_TILE: usize = 8;
@@ -22,7 +22,9 @@ impl<T: Real> Product<T> {
     /// `block = spectrum*h` in some slots; the two may be the same memory.
     #[inline(always)]
     pub(super) unsafe fn run<V: Vector<Scalar = T>>(&self, slots: Range<usize>, block: *mut T) {
-        V::call(
+        // SAFETY: see the head of the module: the instruction set is there.
+        let there = unsafe { Present::<V>::promised() };
+        there.call(
             #[inline(always)]
             || {
                 for slot in slots {
@@ -59,7 +61,9 @@ impl<T: Real> Adjoint<T> {
             // SAFETY: slot 0 holds an entry, and there is room for the widest one.
             unsafe { Complexes::<V>::load(self.gradient).store(self.row_sums.cast()) };
         }
-        V::call(
+        // SAFETY: see the head of the module: the instruction set is there.
+        let there = unsafe { Present::<V>::promised() };
+        there.call(
             #[inline(always)]
             || {
                 // As many slots as fill a tile with their sums.
@@ -81,7 +85,8 @@ impl<T: Real> Adjoint<T> {
     #[inline(always)]
     unsafe fn group<V: Vector<Scalar = T>>(&self, slot: usize, count: usize) {
         const { assert!(V::Tile::LANES <= MAX_TILE) };
-        let mut parts = [V::splat(T::zero()).folded(); MAX_TILE];
+        // SAFETY: see the head of the module.
+        let mut parts = [unsafe { V::splat(T::zero()) }.folded(); MAX_TILE];
         for i in 0..count {
             let at = (slot + i) * 2 * V::LANES;
             // SAFETY: every pointer but `h` and `sums` holds this slot's entry, `h` a complex number for it.

@@ -10,7 +10,7 @@ use rustfft::Fft;
 use super::plan::{Stage, slot};
 use crate::real::Real;
 use crate::transform::butterfly::{Complexes, butterfly};
-use crate::vector::Vector;
+use crate::vector::{Present, Vector};
 
 /// Exchanges Re and Im, which turns a forward butterfly into an inverse one.
 #[inline(always)]
@@ -21,8 +21,7 @@ pub(super) fn swap<V>(x: Complexes<V>) -> Complexes<V> {
 #[inline(always)]
 pub(super) unsafe fn twiddle<V: Vector>(twiddles: *const Complex<V::Scalar>) -> Complexes<V> {
     // SAFETY: the caller promises one twiddle.
-    let w = unsafe { *twiddles };
-    Complexes::splat(w.re, w.im)
+    unsafe { Complexes::splat((*twiddles).re, (*twiddles).im) }
 }
 
 /// The blocks of one stage within some positions.
@@ -63,7 +62,9 @@ pub(super) unsafe fn decimate<V: Vector, const R: usize>(
     blocks: &Blocks<'_, V::Scalar>,
     twiddles: &[Complex<V::Scalar>],
 ) {
-    V::call(
+    // SAFETY: see the head of the module: the instruction set is there.
+    let there = unsafe { Present::<V>::promised() };
+    there.call(
         #[inline(always)]
         || {
             let (span, inner) = (blocks.stage.span, blocks.stage.inner);
@@ -105,7 +106,9 @@ pub(super) unsafe fn interleave<V: Vector, const R: usize>(
     blocks: &Blocks<'_, V::Scalar>,
     twiddles: &[Complex<V::Scalar>],
 ) {
-    V::call(
+    // SAFETY: see the head of the module: the instruction set is there.
+    let there = unsafe { Present::<V>::promised() };
+    there.call(
         #[inline(always)]
         || {
             let (span, inner) = (blocks.stage.span, blocks.stage.inner);

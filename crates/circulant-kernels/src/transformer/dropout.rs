@@ -12,7 +12,7 @@ use crate::error::{KernelError, expect_len};
 use crate::random::philox::{NoiseKey, words};
 use crate::real::Real;
 use crate::runtime::chunks::{CHUNK, best_isa, fewest_chunks};
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Vector};
 
 /// Blocks of a group.
 const BLOCKS: usize = 64;
@@ -173,7 +173,7 @@ pub struct DropoutChunk<'a, T> {
 impl<T: Real> Kernel<T> for DropoutChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         let scale = T::of(self.dropout.scale());
         let threshold = self.dropout.threshold;
         let (x, y) = (self.x, self.y);

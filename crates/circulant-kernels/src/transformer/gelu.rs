@@ -18,7 +18,7 @@ use crate::runtime::chunks::{CHUNK, best_isa, fewest_chunks, rows_per_chunk};
 use crate::runtime::partial_sums::{add_parts, rows_per_sum};
 use crate::runtime::scratch::Scratch;
 use crate::vector::normal_tail::NormalTail;
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Vector};
 
 /// `y = gelu::<V>(x)`.
 ///
@@ -161,7 +161,7 @@ pub struct GeluChunk<'a, T> {
 impl<T: Real> Kernel<T> for GeluChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         if self.bias.is_empty() {
             for (y, &x) in self.y.iter_mut().zip(self.x) {
                 *y = gelu::<V>(x);
@@ -189,7 +189,7 @@ pub struct GeluBackwardChunk<'a, T> {
 impl<T: Real> Kernel<T> for GeluBackwardChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         if self.bias.is_empty() {
             for ((out, &x), &g) in self.out.iter_mut().zip(self.x).zip(self.grad) {
                 *out = g * derivative::<V>(x);

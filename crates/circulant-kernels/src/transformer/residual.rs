@@ -10,7 +10,7 @@ use crate::error::{KernelError, expect_len};
 use crate::real::Real;
 use crate::runtime::chunks::{best_isa, fewest_chunks, rows_per_chunk};
 use crate::transformer::dropout::{Dropout, Place};
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Vector};
 
 /// `y = x + dropout(addend + bias)`; the rows are as long as the bias, which may be empty.
 pub fn residual_into<T: Real>(
@@ -59,7 +59,7 @@ pub struct ResidualSumChunk<'a, T> {
 impl<T: Real> Kernel<T> for ResidualSumChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         let (x, y) = (self.x, self.y);
         if self.bias.is_empty() {
             y.copy_from_slice(self.addend);

@@ -5,8 +5,10 @@
 //! different rows or images, so a vector needs arithmetic, loads and stores, one square
 //! transposition at the boundary to row-major memory and sums over its lanes, nothing else.
 //!
-//! `unsafe` is sound here because a vector type of an instruction set is only ever used below
-//! [`Isa::run`], which enters it after the processor has reported that it has that set.
+//! `unsafe` is sound here because instructions that may be missing need a proof that they are there: an [`Isa`] is only made
+//! from what the processor reports, [`Isa::run`] hands a [`Present`] of its vectors to the kernel, and a vector itself is
+//! proof enough for its own arithmetic. Only what makes vectors from nothing or from memory is `unsafe`, and asks for the
+//! instruction set as well as for the memory.
 
 pub(crate) mod elementary;
 pub(crate) mod lane_sums;
@@ -18,10 +20,23 @@ mod x86;
 
 pub use portable::Lanes;
 
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+
 use crate::real::Real;
 
 /// No vector has more lanes.
 pub const MAX_LANES: usize = 16;
+const _: () = {
+    assert!(<f32 as RealSimd>::Portable::LANES <= MAX_LANES);
+    assert!(<f64 as RealSimd>::Portable::LANES <= MAX_LANES);
+};
+#[cfg(target_arch = "x86_64")]
+const _: () = {
+    assert!(<f32 as RealSimd>::Avx2::LANES <= MAX_LANES);
+    assert!(<f32 as RealSimd>::Avx512::LANES <= MAX_LANES);
+    assert!(<f64 as RealSimd>::Avx512::LANES <= MAX_LANES);
+};
 
 /// A register full of numbers of different rows.
 ///
@@ -37,13 +52,22 @@ pub trait Vector: Copy {
     const FUSED: bool;
 
     /// # Safety
-    /// `from` must be valid for reading `LANES` numbers.
+    /// `from` must be valid for reading `LANES` numbers, and the instruction set of the vector must be there.
     unsafe fn load(from: *const Self::Scalar) -> Self;
     /// # Safety
     /// `to` must be valid for writing `LANES` numbers.
     unsafe fn store(self, to: *mut Self::Scalar);
     /// The same number in every lane.
-    fn splat(value: Self::Scalar) -> Self;
+    ///
+    /// # Safety
+    /// The instruction set of the vector must be there.
+    unsafe fn splat(value: Self::Scalar) -> Self;
+    /// Another number in every lane.
+    #[inline(always)]
+    fn same(self, value: Self::Scalar) -> Self {
+        // SAFETY: where there is a vector, there is its instruction set.
+        unsafe { Self::splat(value) }
+    }
     /// Lane-wise sum.
     fn add(self, other: Self) -> Self;
     /// Lane-wise difference.
@@ -65,10 +89,11 @@ pub trait Vector: Copy {
     /// `a*b + c` of single numbers, rounded once where the instruction set can: for loops that the
     /// compiler turns into vectors itself.
     fn fused(a: Self::Scalar, b: Self::Scalar, c: Self::Scalar) -> Self::Scalar;
-    /// Runs `work`, which must be `#[inline(always)]`, as a function of its own with the features of
-    /// this vector. A kernel of many variants is cut into such functions: the compiler's time grows
-    /// faster than the length of a function.
-    fn call<R>(work: impl FnOnce() -> R) -> R;
+    /// [`Present::call`].
+    ///
+    /// # Safety
+    /// The instruction set of the vector must be there.
+    unsafe fn call<R>(work: impl FnOnce() -> R) -> R;
 }
 
 /// A vector whose square blocks can be transposed.
@@ -82,7 +107,7 @@ pub trait Tile: Vector {
         row: impl FnMut(usize) -> Self,
         column: impl FnMut(usize) -> *mut Self::Scalar,
     );
-    /// Lane `i` is the sum of the lanes of `row(i)`.
+    /// Lane `i` is the sum of the lanes of `row(i)`, which is called first.
     fn sums(row: impl FnMut(usize) -> Self) -> Self;
 }
 
@@ -155,12 +180,62 @@ pub trait Kernel<T: Real> {
     type Output;
     /// Must be `#[inline(always)]`, with everything below it, so that it is compiled with the
     /// features of the instruction set that calls it.
-    fn run<V: Vector<Scalar = T>>(self) -> Self::Output;
+    fn run<V: Vector<Scalar = T>>(self, there: Present<V>) -> Self::Output;
 }
 
-/// An instruction set that this processor has.
+/// Proof that the processor has the instruction set of a vector.
+#[derive(Debug, Clone, Copy)]
+pub struct Present<V>(PhantomData<V>);
+
+impl<V: Vector> Present<V> {
+    /// # Safety
+    /// The processor must have the instruction set of `V`.
+    #[inline(always)]
+    pub(crate) unsafe fn promised() -> Self {
+        Self(PhantomData)
+    }
+
+    /// The same number in every lane.
+    #[inline(always)]
+    pub(crate) fn splat(self, value: V::Scalar) -> V {
+        // SAFETY: this value is the proof.
+        unsafe { V::splat(value) }
+    }
+
+    /// Runs `work`, which must be `#[inline(always)]`, as a function of its own with the features of
+    /// this vector. A kernel of many variants is cut into such functions: the compiler's time grows
+    /// faster than the length of a function.
+    #[inline(always)]
+    pub(crate) fn call<R>(self, work: impl FnOnce() -> R) -> R {
+        // SAFETY: as above.
+        unsafe { V::call(work) }
+    }
+}
+
+/// A job with raw pointers, together with the promise that they are valid for all that the job does: what its fields say, and
+/// nobody else writes there, or reads what it writes, until it is done.
+pub struct Promised<J>(J);
+
+impl<J> Promised<J> {
+    /// # Safety
+    /// The pointers of the job must be valid as its fields say, until it is done.
+    #[inline(always)]
+    pub(crate) unsafe fn new(job: J) -> Self {
+        Self(job)
+    }
+
+    #[inline(always)]
+    pub(crate) fn job(self) -> J {
+        self.0
+    }
+}
+
+/// An instruction set that this processor has. Nothing else makes one: every value comes from asking the processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Isa {
+pub struct Isa(Set);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Set {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -168,49 +243,94 @@ pub enum Isa {
     Avx512,
 }
 
+/// The environment variable that names the instruction set to use instead of the best one, for tests and comparisons.
+const CHOICE: &str = "CIRCULANT_ISA";
+
+/// The instruction set that the kernels use: `portable`, `avx2` or `avx512`.
+///
+/// It is the best one that the processor has, or the one that the environment variable `CIRCULANT_ISA` names when a kernel
+/// first runs, if the processor has that. Products of large matrices and transforms of awkward lengths go through other
+/// crates, which choose for themselves.
+pub fn instruction_set() -> &'static str {
+    Isa::best().name()
+}
+
 impl Isa {
+    /// What every processor of the target has.
+    #[cfg(test)]
+    pub(crate) const PORTABLE: Self = Self(Set::Portable);
+
     /// All that this processor has, the best one last.
     pub(crate) fn available() -> Vec<Self> {
         #[allow(unused_mut, reason = "only some targets have more than one")]
-        let mut sets = vec![Self::Portable];
+        let mut sets = vec![Self(Set::Portable)];
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                sets.push(Self::Avx2);
+                sets.push(Self(Set::Avx2));
                 if is_x86_feature_detected!("avx512f") {
-                    sets.push(Self::Avx512);
+                    sets.push(Self(Set::Avx512));
                 }
             }
         }
         sets
     }
 
+    /// The best one, or the one that [`CHOICE`] names; asked for once.
     pub(crate) fn best() -> Self {
-        *Self::available()
-            .last()
-            .expect("the portable set is always there")
+        static BEST: OnceLock<Isa> = OnceLock::new();
+        *BEST.get_or_init(|| {
+            let sets = Self::available();
+            let choice = std::env::var(CHOICE).ok();
+            let chosen = sets
+                .iter()
+                .find(|set| Some(set.name()) == choice.as_deref());
+            *chosen
+                .or(sets.last())
+                .expect("the portable set is always there")
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self.0 {
+            Set::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => "avx512",
+        }
+    }
+
+    /// Whether it multiplies and adds with one rounding.
+    pub(crate) fn is_fused(self) -> bool {
+        self.0 != Set::Portable
+    }
+
+    pub(crate) fn is_avx2(self) -> bool {
+        self.name() == "avx2"
     }
 
     /// Lanes of a vector of `T`.
     pub(crate) fn lanes<T: Real>(self) -> usize {
-        match self {
-            Self::Portable => <T::Portable as Vector>::LANES,
+        match self.0 {
+            Set::Portable => <T::Portable as Vector>::LANES,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => <T::Avx2 as Vector>::LANES,
+            Set::Avx2 => <T::Avx2 as Vector>::LANES,
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => <T::Avx512 as Vector>::LANES,
+            Set::Avx512 => <T::Avx512 as Vector>::LANES,
         }
     }
 
     pub(crate) fn run<T: Real, K: Kernel<T>>(self, kernel: K) -> K::Output {
-        match self {
-            Self::Portable => kernel.run::<T::Portable>(),
+        match self.0 {
+            // SAFETY: the portable vectors are arrays.
+            Set::Portable => kernel.run(unsafe { Present::<T::Portable>::promised() }),
             // SAFETY: an `Isa` value comes from `available`, which asked the processor.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => unsafe { run_avx2(kernel) },
+            Set::Avx2 => unsafe { run_avx2(kernel) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => unsafe { T::run_avx512(kernel) },
+            Set::Avx512 => unsafe { T::run_avx512(kernel) },
         }
     }
 }
@@ -218,13 +338,15 @@ impl Isa {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn run_avx2<T: Real, K: Kernel<T>>(kernel: K) -> K::Output {
-    kernel.run::<T::Avx2>()
+    // SAFETY: this function is entered where AVX2 and FMA are there.
+    kernel.run(unsafe { Present::<T::Avx2>::promised() })
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx2,fma")]
 fn run_avx512<T: Real, K: Kernel<T>>(kernel: K) -> K::Output {
-    kernel.run::<T::Avx512>()
+    // SAFETY: this function is entered where AVX-512F, AVX2 and FMA are there.
+    kernel.run(unsafe { Present::<T::Avx512>::promised() })
 }
 
 #[cfg(test)]
@@ -236,10 +358,10 @@ mod tests {
     impl Kernel<f32> for Arithmetic {
         type Output = Vec<f32>;
         #[inline(always)]
-        fn run<V: Vector<Scalar = f32>>(self) -> Vec<f32> {
+        fn run<V: Vector<Scalar = f32>>(self, there: Present<V>) -> Vec<f32> {
             let data: Vec<f32> = (0..V::LANES).map(|i| i as f32 - 3.0).collect();
             let mut out = vec![0.0; 9 * V::LANES];
-            let two = V::splat(2.0);
+            let two = there.splat(2.0);
             // SAFETY: every slice has at least `LANES` numbers.
             unsafe {
                 let x = V::load(data.as_ptr());
@@ -287,12 +409,22 @@ mod tests {
         }
     }
 
+    /// What `CIRCULANT_ISA` names is what runs: a check that forces an instruction set checks that one.
+    #[test]
+    fn the_environment_chooses_the_instruction_set() {
+        let names: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
+        match std::env::var(CHOICE) {
+            Ok(choice) => assert_eq!(instruction_set(), choice, "this processor has {names:?}"),
+            Err(_) => assert_eq!(instruction_set(), names[names.len() - 1]),
+        }
+    }
+
     struct Transpose<T>(Vec<T>);
 
     impl<T: Real> Kernel<T> for Transpose<T> {
         type Output = (usize, Vec<T>);
         #[inline(always)]
-        fn run<V: Vector<Scalar = T>>(self) -> (usize, Vec<T>) {
+        fn run<V: Vector<Scalar = T>>(self, _: Present<V>) -> (usize, Vec<T>) {
             let side = <V::Tile as Vector>::LANES;
             let mut out = vec![T::zero(); side * side];
             let to = out.as_mut_ptr();
@@ -324,7 +456,7 @@ mod tests {
     impl<T: Real> Kernel<T> for Sums<T> {
         type Output = (Vec<T>, Vec<T>);
         #[inline(always)]
-        fn run<V: Vector<Scalar = T>>(self) -> (Vec<T>, Vec<T>) {
+        fn run<V: Vector<Scalar = T>>(self, _: Present<V>) -> (Vec<T>, Vec<T>) {
             let side = <V::Tile as Vector>::LANES;
             let mut out = vec![T::zero(); side];
             // SAFETY: there are `side` rows of `V::LANES` numbers each, and room for `side` sums.

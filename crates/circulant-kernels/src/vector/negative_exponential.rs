@@ -97,14 +97,14 @@ impl NegativeExponential for f64 {
 mod tests {
     use super::*;
     use crate::real::Real;
-    use crate::vector::{Isa, Kernel};
+    use crate::vector::{Isa, Kernel, Present};
 
     struct All<T>(Vec<T>);
 
     impl<T: Real> Kernel<T> for All<T> {
         type Output = Vec<T>;
         #[inline(always)]
-        fn run<V: Vector<Scalar = T>>(mut self) -> Vec<T> {
+        fn run<V: Vector<Scalar = T>>(mut self, _: Present<V>) -> Vec<T> {
             for x in &mut self.0 {
                 *x = x.exponential_of_negative::<V>();
             }

@@ -42,7 +42,7 @@ impl<T: Real, const N: usize> Vector for Lanes<T, N> {
         unsafe { to.cast::<[T; N]>().write_unaligned(self.0) }
     }
     #[inline(always)]
-    fn splat(value: T) -> Self {
+    unsafe fn splat(value: T) -> Self {
         Self([value; N])
     }
     #[inline(always)]
@@ -87,7 +87,7 @@ impl<T: Real, const N: usize> Vector for Lanes<T, N> {
         a * b + c
     }
     #[inline(never)]
-    fn call<R>(work: impl FnOnce() -> R) -> R {
+    unsafe fn call<R>(work: impl FnOnce() -> R) -> R {
         work()
     }
 }

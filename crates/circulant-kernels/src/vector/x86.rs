@@ -1,7 +1,7 @@
 //! AVX2 + FMA and AVX-512F vectors.
 //!
-//! `unsafe`: the intrinsics may only run on a processor that has the instruction set, which
-//! `Isa::run` has made sure of; see the module above.
+//! `unsafe`: the intrinsics may only run on a processor that has the instruction set. Whoever makes a vector
+//! promises that, and a vector that is there is the proof; see the module above.
 
 use std::arch::x86_64::*;
 
@@ -34,7 +34,7 @@ macro_rules! vector {
                 unsafe { $store(to, self.0) }
             }
             #[inline(always)]
-            fn splat(value: $scalar) -> Self {
+            unsafe fn splat(value: $scalar) -> Self {
                 Self(unsafe { $splat(value) })
             }
             #[inline(always)]
@@ -79,7 +79,7 @@ macro_rules! vector {
                 a.mul_add(b, c)
             }
             #[inline(always)]
-            fn call<R>(work: impl FnOnce() -> R) -> R {
+            unsafe fn call<R>(work: impl FnOnce() -> R) -> R {
                 #[target_feature(enable = $features)]
                 #[inline(never)]
                 fn enter<R>(work: impl FnOnce() -> R) -> R {

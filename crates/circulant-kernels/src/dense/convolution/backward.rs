@@ -16,7 +16,7 @@ use super::planes::Planes;
 use crate::operator::plan::Activation;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
-use crate::vector::{Kernel, Lanes, MAX_LANES, Vector};
+use crate::vector::{Kernel, Lanes, MAX_LANES, Present, Vector};
 
 /// Whole images.
 pub struct BackwardChunk<'a, T> {
@@ -36,7 +36,7 @@ impl<T: Real> Kernel<T> for BackwardChunk<'_, T> {
     /// The gradient of `w`, then that of `b`; zero where it is not wanted.
     type Output = Vec<f64>;
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) -> Vec<f64> {
+    fn run<V: Vector<Scalar = T>>(self, there: Present<V>) -> Vec<f64> {
         let Self { planes, runs, .. } = self;
         let taps = runs.taps.len();
         let (channels_in, channels_out) = (self.turned.channels_out, self.turned.channels_in);
@@ -58,24 +58,24 @@ impl<T: Real> Kernel<T> for BackwardChunk<'_, T> {
                 let at = image * output_len + channel * image_len;
                 let plane = &mut padded_grad[channel % kept * planes.size..][..planes.size];
                 let y = self.y.map(|y| &y[at..at + image_len]);
-                inner_gradient::<V>(planes, &self.grad[at..at + image_len], y, plane);
+                inner_gradient(there, planes, &self.grad[at..at + image_len], y, plane);
                 let pairs = PairSums::new::<V>(planes, plane, &padded_x, runs);
                 let mut total = None;
                 if self.weight_wanted {
                     let out = &mut of_weight[channel * taps..][..taps];
-                    total = Some(pairs.add_to::<V>(out));
+                    total = Some(pairs.add_to(there, out));
                 }
                 if self.bias_wanted {
                     of_bias[channel] += match total {
                         Some(total) => total,
-                        None => pairs.add_runs::<V, 0, 0>([], &mut []),
+                        None => pairs.add_runs::<V, 0, 0>(there, [], &mut []),
                     };
                 }
             }
             if let Some(out) = &mut grad_x {
                 let out = &mut out[image * input_len..][..input_len];
                 self.turned
-                    .convolve::<V>(planes, &padded_grad, None, Activation::Identity, out);
+                    .convolve(there, planes, &padded_grad, None, Activation::Identity, out);
             }
         }
         sums
@@ -85,6 +85,7 @@ impl<T: Real> Kernel<T> for BackwardChunk<'_, T> {
 /// Writes `g'` of one channel into its plane.
 #[inline(always)]
 fn inner_gradient<V: Vector>(
+    there: Present<V>,
     planes: &Planes,
     grad: &[V::Scalar],
     y: Option<&[V::Scalar]>,
@@ -95,7 +96,7 @@ fn inner_gradient<V: Vector>(
         return;
     };
     let width = planes.width;
-    let one = V::splat(<V::Scalar as num_traits::One>::one());
+    let one = there.splat(<V::Scalar as num_traits::One>::one());
     let rows = plane[planes.interior()..].chunks_mut(planes.stride);
     let inputs = grad.chunks_exact(width).zip(y.chunks_exact(width));
     for ((grad, y), to) in inputs.zip(rows) {
@@ -179,21 +180,21 @@ impl<'a, T: Real> PairSums<'a, T> {
 
     /// Adds the sum of every tap to `out` and returns that of `g'`.
     #[inline(always)]
-    fn add_to<V: Vector<Scalar = T>>(&self, out: &mut [f64]) -> f64 {
+    fn add_to<V: Vector<Scalar = T>>(&self, there: Present<V>, out: &mut [f64]) -> f64 {
         let mut total = 0.0;
         let (groups, rest) = self.runs.triples.as_chunks::<3>();
         for &runs in groups {
-            total = self.add_runs::<V, 3, 3>(runs, out);
+            total = self.add_runs::<V, 3, 3>(there, runs, out);
         }
         for &run in rest {
-            total = self.add_runs::<V, 1, 3>([run], out);
+            total = self.add_runs::<V, 1, 3>(there, [run], out);
         }
         let (groups, rest) = self.runs.singles.as_chunks::<8>();
         for &runs in groups {
-            total = self.add_runs::<V, 8, 1>(runs, out);
+            total = self.add_runs::<V, 8, 1>(there, runs, out);
         }
         for &run in rest {
-            total = self.add_runs::<V, 1, 1>([run], out);
+            total = self.add_runs::<V, 1, 1>(there, [run], out);
         }
         total
     }
@@ -202,6 +203,7 @@ impl<'a, T: Real> PairSums<'a, T> {
     #[inline(always)]
     fn add_runs<V: Vector<Scalar = T>, const R: usize, const M: usize>(
         &self,
+        there: Present<V>,
         first: [usize; R],
         out: &mut [f64],
     ) -> f64 {
@@ -210,8 +212,8 @@ impl<'a, T: Real> PairSums<'a, T> {
             // SAFETY: `new` has checked the last tap, which is the largest.
             rows[r] = unsafe { self.x.add(self.runs.taps[first[r]]) };
         }
-        let mut sums = [[V::splat(T::zero()); M]; R];
-        let mut total = V::splat(T::zero());
+        let mut sums = [[there.splat(T::zero()); M]; R];
+        let mut total = there.splat(T::zero());
         let mut start = 0;
         for _ in 0..self.planes.height {
             let (mut at, end) = (start, start + self.planes.width);

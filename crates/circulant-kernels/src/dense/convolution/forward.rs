@@ -11,7 +11,7 @@ use super::planes::{Planes, Spot};
 use crate::operator::plan::Activation;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
-use crate::vector::{Kernel, Lanes, MAX_LANES, Vector};
+use crate::vector::{Kernel, Lanes, MAX_LANES, Present, Vector};
 
 /// Weights in the order in which the tiles read them, and what belongs to each.
 #[derive(Debug)]
@@ -89,6 +89,7 @@ impl<T: Real> Stencil<T> {
     #[inline(always)]
     pub(super) fn convolve<V: Vector<Scalar = T>>(
         &self,
+        there: Present<V>,
         planes: &Planes,
         from: &[T],
         bias: Option<&[T]>,
@@ -117,6 +118,7 @@ impl<T: Real> Stencil<T> {
             // the slices; the weights and images of `channels` channels follow the first.
             unsafe {
                 let tile = Tiles {
+                    there,
                     taps: &self.taps,
                     spots: &self.spots,
                     weights: self.weights.as_ptr().add(channel * self.taps.len()),
@@ -128,10 +130,10 @@ impl<T: Real> Stencil<T> {
                     activation,
                 };
                 match channels {
-                    8 => tile.run::<V, 8, 1>(),
-                    4 => tile.run::<V, 4, 2>(),
-                    2 => tile.run::<V, 2, 4>(),
-                    _ => tile.run::<V, 1, 8>(),
+                    8 => tile.run::<8, 1>(),
+                    4 => tile.run::<4, 2>(),
+                    2 => tile.run::<2, 4>(),
+                    _ => tile.run::<1, 8>(),
                 }
             }
             channel += channels;
@@ -140,7 +142,8 @@ impl<T: Real> Stencil<T> {
 }
 
 /// All tiles of a few channels of one image.
-struct Tiles<'a, T> {
+struct Tiles<'a, T, V> {
+    there: Present<V>,
     taps: &'a [usize],
     spots: &'a [Spot],
     weights: *const T,
@@ -153,13 +156,13 @@ struct Tiles<'a, T> {
     activation: Activation,
 }
 
-impl<T: Real> Tiles<'_, T> {
+impl<T: Real, V: Vector<Scalar = T>> Tiles<'_, T, V> {
     /// # Safety
     /// From every spot, every tap must be able to read a vector; `weights` must hold `C` numbers
     /// per tap, `bias` `C` numbers; `columns` numbers must fit at every spot of the `C` images at
     /// `to`, and be no more than a vector has.
     #[inline(always)]
-    unsafe fn run<V: Vector<Scalar = T>, const C: usize, const S: usize>(&self) {
+    unsafe fn run<const C: usize, const S: usize>(&self) {
         let last = self.spots.len() - 1;
         for first in (0..=last).step_by(S) {
             // A tile beyond the last spot computes that one again.
@@ -167,23 +170,23 @@ impl<T: Real> Tiles<'_, T> {
             for (s, spot) in spots.iter_mut().enumerate() {
                 *spot = self.spots[last.min(first + s)];
             }
-            let mut sums = [[V::splat(T::zero()); S]; C];
+            let mut sums = [[self.there.splat(T::zero()); S]; C];
             if let Some(bias) = self.bias {
                 for c in 0..C {
                     // SAFETY: the caller promises `C` numbers.
-                    sums[c] = [V::splat(unsafe { *bias.add(c) }); S];
+                    sums[c] = [self.there.splat(unsafe { *bias.add(c) }); S];
                 }
             }
             let mut weights = self.weights;
             for &tap in self.taps {
                 // SAFETY: the caller promises the reads and `C` weights per tap.
                 unsafe {
-                    let mut values = [V::splat(T::zero()); S];
+                    let mut values = [self.there.splat(T::zero()); S];
                     for s in 0..S {
                         values[s] = V::load(self.from.add(spots[s].from + tap));
                     }
                     for c in 0..C {
-                        let weight = V::splat(*weights.add(c));
+                        let weight = self.there.splat(*weights.add(c));
                         for s in 0..S {
                             sums[c][s] = values[s].mul_add(weight, sums[c][s]);
                         }
@@ -206,7 +209,7 @@ impl<T: Real> Tiles<'_, T> {
     /// # Safety
     /// `columns` numbers must fit at `to`.
     #[inline(always)]
-    unsafe fn finish<V: Vector<Scalar = T>>(&self, sum: V, to: *mut T) {
+    unsafe fn finish(&self, sum: V, to: *mut T) {
         let y = match self.activation {
             Activation::Identity => sum,
             Activation::Tanh => T::tanh_lanes(sum),
@@ -238,7 +241,7 @@ pub struct ForwardChunk<'a, T> {
 impl<T: Real> Kernel<T> for ForwardChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, there: Present<V>) {
         let Self {
             planes, stencil, ..
         } = self;
@@ -248,7 +251,7 @@ impl<T: Real> Kernel<T> for ForwardChunk<'_, T> {
         let outputs = self.y.chunks_exact_mut(stencil.channels_out * image_len);
         for (x, y) in inputs.zip(outputs) {
             planes.fill(x, &mut padded);
-            stencil.convolve::<V>(planes, &padded, Some(self.bias), self.activation, y);
+            stencil.convolve(there, planes, &padded, Some(self.bias), self.activation, y);
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{Matrix, ROWS};
 use crate::real::Real;
-use crate::vector::{Kernel, Tile, Vector};
+use crate::vector::{Kernel, Present, Promised, Tile, Vector};
 
 /// Where the lines of a panel come from: rows of `A`, columns of `B`.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ impl<T> Matrix<'_, T> {
 /// Copies lines into panels of `width` lines, one behind the other; lines that the last one misses are zero. Panels of [`ROWS`]
 /// lines may overrun their end by less than [`OVERRUN`](super::OVERRUN); those of whole vectors do not.
 ///
-/// Whoever makes one promises that the matrix has these lines and steps, and `to` room for the panels and the overrun.
+/// Whoever runs one promises that the matrix has these lines and steps, and `to` room for the panels and the overrun.
 pub struct PackLines<T> {
     pub(super) from: Lines<T>,
     pub(super) lines: usize,
@@ -39,14 +39,15 @@ pub struct PackLines<T> {
     pub(super) to: *mut T,
 }
 
-impl<T: Real> Kernel<T> for PackLines<T> {
+impl<T: Real> Kernel<T> for Promised<PackLines<T>> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
-        for first in (0..self.lines).step_by(self.width) {
-            let lines = self.width.min(self.lines - first);
-            let done = match (self.from.line == 1 && lines == self.width, self.width) {
-                (true, ROWS) => self.copy(
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
+        let job = self.job();
+        for first in (0..job.lines).step_by(job.width) {
+            let lines = job.width.min(job.lines - first);
+            let done = match (job.from.line == 1 && lines == job.width, job.width) {
+                (true, ROWS) => job.copy(
                     first,
                     #[inline(always)]
                     |from, to| {
@@ -54,7 +55,7 @@ impl<T: Real> Kernel<T> for PackLines<T> {
                         unsafe { from.copy_to_nonoverlapping(to, ROWS) }
                     },
                 ),
-                (true, _) => self.copy(
+                (true, _) => job.copy(
                     first,
                     #[inline(always)]
                     |from, to| {
@@ -65,15 +66,16 @@ impl<T: Real> Kernel<T> for PackLines<T> {
                         }
                     },
                 ),
-                (false, _) if self.from.step == 1 => self.transpose::<V>(first, lines),
+                // SAFETY: see the job.
+                (false, _) if job.from.step == 1 => unsafe { job.transpose::<V>(first, lines) },
                 (false, _) => 0,
             };
-            for step in done..self.steps {
-                for line in 0..self.width {
+            for step in done..job.steps {
+                for line in 0..job.width {
                     // SAFETY: see the job.
                     unsafe {
-                        *self.to(first, line, step) = if line < lines {
-                            *self.from(first + line, step)
+                        *job.to(first, line, step) = if line < lines {
+                            *job.from(first + line, step)
                         } else {
                             T::zero()
                         };
@@ -111,8 +113,11 @@ impl<T: Real> PackLines<T> {
     }
 
     /// A panel whose steps are neighbours in memory, by transposed squares. Returns how many steps that were.
+    ///
+    /// # Safety
+    /// What the job asks for, and the instruction set of `V`.
     #[inline(always)]
-    fn transpose<V: Vector<Scalar = T>>(&self, first: usize, lines: usize) -> usize {
+    unsafe fn transpose<V: Vector<Scalar = T>>(&self, first: usize, lines: usize) -> usize {
         let side = <V::Tile as Vector>::LANES;
         let whole = self.steps - self.steps % side;
         for step in (0..whole).step_by(side) {

@@ -4,9 +4,11 @@
 
 use super::{OVERRUN, ROWS};
 use crate::real::Real;
-use crate::vector::{Kernel, Vector, prefetch};
+use crate::vector::{Kernel, Present, Promised, Vector, prefetch};
 
 /// `C = A B` or `C + A B` for a block of `A` and panels of `B`.
+///
+/// Whoever runs one promises that the panels are there in full, and that `out` has these rows and columns, for this job alone.
 pub struct BlockProduct<T> {
     /// Rows, steps, columns.
     pub(super) shape: [usize; 3],
@@ -19,29 +21,30 @@ pub struct BlockProduct<T> {
     pub(super) accumulate: bool,
 }
 
-impl<T: Real> Kernel<T> for BlockProduct<T> {
+impl<T: Real> Kernel<T> for Promised<BlockProduct<T>> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
-        let [rows, steps, columns] = self.shape;
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
+        let job = self.job();
+        let [rows, steps, columns] = job.shape;
         let width = 2 * V::LANES;
         for (panel, column) in (0..columns).step_by(width).enumerate() {
             for row in (0..rows).step_by(ROWS) {
                 // SAFETY: the panels are there in full; `C` has `rows x columns` numbers that are this task's alone.
                 unsafe {
-                    let out = self.out.add(row * self.out_stride + column);
+                    let out = job.out.add(row * job.out_stride + column);
                     let (height, here) = (ROWS.min(rows - row), width.min(columns - column));
                     // They arrive while the sums are made.
                     for i in 0..height {
-                        prefetch(out.add(i * self.out_stride));
-                        prefetch(out.add(i * self.out_stride + here - 1));
+                        prefetch(out.add(i * job.out_stride));
+                        prefetch(out.add(i * job.out_stride + here - 1));
                     }
-                    let left = self.left.add(row * steps);
-                    let sums = tile::<V>(steps, left, self.right.add(panel * self.panel));
+                    let left = job.left.add(row * steps);
+                    let sums = tile::<V>(steps, left, job.right.add(panel * job.panel));
                     if (height, here) == (ROWS, width) {
-                        self.store_tile(sums, out);
+                        job.store_tile(sums, out);
                     } else {
-                        self.store_edge(sums, out, height, here);
+                        job.store_edge(sums, out, height, here);
                     }
                 }
             }
@@ -98,7 +101,8 @@ unsafe fn tile<V: Vector>(
     left: *const V::Scalar,
     right: *const V::Scalar,
 ) -> [[V; 2]; ROWS] {
-    let mut sums = [[V::splat(num_traits::Zero::zero()); 2]; ROWS];
+    // SAFETY: the caller promises the instruction set.
+    let mut sums = [[unsafe { V::splat(num_traits::Zero::zero()) }; 2]; ROWS];
     for step in 0..steps {
         // SAFETY: the caller promises `steps` steps of both panels.
         unsafe {

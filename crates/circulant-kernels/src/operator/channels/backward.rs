@@ -10,7 +10,7 @@ use super::planes::{Planes, gather};
 use crate::operator::batch::Shared;
 use crate::operator::complex_product::{product, tiles};
 use crate::real::Real;
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Promised, Vector};
 
 /// The gradients at some frequencies.
 pub struct MixBackward<'a, T> {
@@ -22,26 +22,27 @@ pub struct MixBackward<'a, T> {
     pub(super) mixing: &'a Mixing<'a, T>,
 }
 
-impl<T: Real> Kernel<T> for MixBackward<'_, T> {
+impl<T: Real> Kernel<T> for Promised<MixBackward<'_, T>> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
-        let outputs = &self.mixing.outputs;
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
+        let job = self.job();
+        let outputs = &job.mixing.outputs;
         let mut gradient = Planes::new(2 * outputs.lanes_used());
-        let mut correlating = self.correlate.as_ref().map(|part| (part, part.room::<V>()));
-        let mut mixing = self.matrices.as_ref().map(|part| (part, part.room::<V>()));
-        for (index, frequency) in self.frequencies.iter().enumerate() {
-            let next = self.frequencies.get(index + 1);
+        let mut correlating = job.correlate.as_ref().map(|part| (part, part.room::<V>()));
+        let mut mixing = job.matrices.as_ref().map(|part| (part, part.room::<V>()));
+        for (index, frequency) in job.frequencies.iter().enumerate() {
+            let next = job.frequencies.get(index + 1);
             let one = T::one();
             // SAFETY: frequencies belong to one task each; the planes hold both copies.
             unsafe {
-                gather::<V>(outputs, self.gradient, frequency, false, one, &mut gradient);
+                gather::<V>(outputs, job.gradient, frequency, false, one, &mut gradient);
                 if let Some((part, room)) = &mut correlating {
                     part.apply::<V>(frequency, next, &gradient, room);
                 }
                 if let Some((part, room)) = &mut mixing {
-                    let spectrum = (outputs, self.gradient);
+                    let spectrum = (outputs, job.gradient);
                     part.apply::<V>((frequency, next), &gradient, spectrum, room);
                 }
             }

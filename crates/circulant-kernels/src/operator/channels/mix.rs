@@ -8,7 +8,7 @@ use super::planes::{Planes, Scatter, gather, transpose};
 use crate::operator::batch::{Batch, Shared};
 use crate::operator::complex_product::{RowMajor, product, tiles};
 use crate::real::Real;
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Promised, Vector};
 
 /// `to = from K` at some frequencies.
 pub struct Mix<'a, T> {
@@ -17,26 +17,23 @@ pub struct Mix<'a, T> {
     pub(super) matrices: Matrices<'a, T>,
 }
 
-impl<T: Real> Kernel<T> for Mix<'_, T> {
+impl<T: Real> Kernel<T> for Promised<Mix<'_, T>> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
-        let inputs = &self.matrices.mixing.inputs;
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
+        let job = self.job();
+        let inputs = &job.matrices.mixing.inputs;
         let mut sources = Planes::new(2 * inputs.lanes_used());
-        let mut room = self.matrices.room::<V>();
-        for (index, frequency) in self.frequencies.iter().enumerate() {
-            let next = self.frequencies.get(index + 1);
+        let mut room = job.matrices.room::<V>();
+        for (index, frequency) in job.frequencies.iter().enumerate() {
+            let next = job.frequencies.get(index + 1);
             let one = T::one();
             // SAFETY: frequencies belong to one task each; the planes hold both copies.
             unsafe {
-                gather::<V>(inputs, self.from, frequency, false, one, &mut sources);
-                self.matrices.apply::<V>(
-                    (frequency, next),
-                    &sources,
-                    (inputs, self.from),
-                    &mut room,
-                );
+                gather::<V>(inputs, job.from, frequency, false, one, &mut sources);
+                job.matrices
+                    .apply::<V>((frequency, next), &sources, (inputs, job.from), &mut room);
             }
         }
     }

@@ -32,7 +32,7 @@ use crate::operator::batch::{Batch, Bias, BlockBias, Shared};
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
 use crate::transform::{InverseBlock, LanePlan, Sink};
-use crate::vector::{Isa, prefetch};
+use crate::vector::{Isa, Promised, prefetch};
 use backward::Correlate;
 use mix::Matrices;
 
@@ -56,6 +56,21 @@ impl<T: Real> Mixing<'_, T> {
             .for_each(work);
     }
 
+    /// Frequencies find their entries within the spectra, and their matrices within the coordinates.
+    fn expect_sizes(&self, kept: &[T], coordinates: &[T]) {
+        let (inputs, outputs) = (&self.inputs, &self.outputs);
+        let free = |frequency: &Frequency| 1 + usize::from(frequency.mirror.is_some());
+        let free: usize = self.table.frequencies.iter().map(free).sum();
+        assert!(
+            inputs.fits(self.isa, self.plan)
+                && outputs.fits(self.isa, self.plan)
+                && inputs.batch == outputs.batch
+                && kept.len() == inputs.spectrum_len()
+                && coordinates.len() == free * inputs.channels * outputs.channels,
+            "a spectrum and coordinates of this operator"
+        );
+    }
+
     /// `y = act(K x + bias)` from the kept spectrum of `x`.
     pub(crate) fn forward(
         &self,
@@ -65,23 +80,23 @@ impl<T: Real> Mixing<'_, T> {
         tanh: bool,
         y: &mut [T],
     ) {
+        self.expect_sizes(kept, coordinates);
         let mut spectrum = self.spectrum(&self.outputs, &self.table.masked);
         let (kept, out) = (Shared::reader(kept), Shared::writer(&mut spectrum));
         self.for_each_task(|frequencies| {
-            T::mix(
-                self.isa,
-                Mix {
-                    frequencies,
-                    from: kept,
-                    matrices: Matrices {
-                        mixing: self,
-                        coordinates,
-                        to: out,
-                        adjoint: false,
-                        add: false,
-                    },
+            let job = Mix {
+                frequencies,
+                from: kept,
+                matrices: Matrices {
+                    mixing: self,
+                    coordinates,
+                    to: out,
+                    adjoint: false,
+                    add: false,
                 },
-            );
+            };
+            // SAFETY: both spectra are as long as their batches ask (checked above); no other task has these frequencies.
+            T::mix(self.isa, unsafe { Promised::new(job) });
         });
         self.inverse(&self.outputs, &mut spectrum, bias, tanh, y);
     }
@@ -96,30 +111,38 @@ impl<T: Real> Mixing<'_, T> {
         grad_coordinates: Option<&mut [T]>,
         grad_spectrum: Option<(&mut [T], bool)>,
     ) {
+        self.expect_sizes(kept, coordinates);
+        let (inputs, outputs) = (self.inputs.spectrum_len(), self.outputs.spectrum_len());
+        let expected = coordinates.len();
+        assert!(
+            gradient.len() == outputs
+                && (grad_coordinates.as_ref()).is_none_or(|grad| grad.len() == expected)
+                && (grad_spectrum.as_ref()).is_none_or(|(to, _)| to.len() == inputs),
+            "gradients of one filter"
+        );
         let (kept, gradient) = (Shared::reader(kept), Shared::reader(gradient));
         let grad_coordinates = grad_coordinates.map(Shared::writer);
         let grad_spectrum = grad_spectrum.map(|(to, add)| (Shared::writer(to), add));
         self.for_each_task(|frequencies| {
-            T::mix_backward(
-                self.isa,
-                MixBackward {
-                    frequencies,
-                    gradient,
-                    correlate: grad_coordinates.map(|out| Correlate {
-                        mixing: self,
-                        x: kept,
-                        out,
-                    }),
-                    matrices: grad_spectrum.map(|(to, add)| Matrices {
-                        mixing: self,
-                        coordinates,
-                        to,
-                        adjoint: true,
-                        add,
-                    }),
+            let job = MixBackward {
+                frequencies,
+                gradient,
+                correlate: grad_coordinates.map(|out| Correlate {
                     mixing: self,
-                },
-            );
+                    x: kept,
+                    out,
+                }),
+                matrices: grad_spectrum.map(|(to, add)| Matrices {
+                    mixing: self,
+                    coordinates,
+                    to,
+                    adjoint: true,
+                    add,
+                }),
+                mixing: self,
+            };
+            // SAFETY: as in `forward`; the gradient of a frequency's coordinates has its own place.
+            T::mix_backward(self.isa, unsafe { Promised::new(job) });
         });
     }
 
@@ -175,21 +198,29 @@ impl<T: Real> Mixing<'_, T> {
         tanh: bool,
         rows: &mut [T],
     ) {
+        let numbers = batch.batch * batch.channels * batch.len;
+        assert!(
+            batch.fits(self.isa, self.plan)
+                && spectrum.len() == batch.spectrum_len()
+                && rows.len() == numbers
+                && bias.fits(batch),
+            "spectra and rows of the batch"
+        );
         let (spectrum, rows) = (Shared::writer(spectrum), Shared::writer(rows));
         batch.map_tasks(|blocks| {
             for block in blocks {
-                T::block_pass(
-                    self.isa,
-                    InverseBlock {
-                        plan: self.plan,
-                        product: None,
-                        block: spectrum.at(block * batch.block_stride()),
-                        sink: Sink::Rows(&batch.pointers(rows, block, null_mut())),
-                        bias: BlockBias::new(bias, batch, block).lane_bias(),
-                        tanh,
-                    }
-                    .into(),
-                );
+                let bias = BlockBias::new(bias, batch, block);
+                let pass = InverseBlock {
+                    plan: self.plan,
+                    product: None,
+                    block: spectrum.at(block * batch.block_stride()),
+                    sink: Sink::Rows(&batch.pointers(rows, block, null_mut())),
+                    bias: bias.lane_bias(),
+                    tanh,
+                };
+                // SAFETY: spectrum and rows are as long as the batch asks (checked above); the block and its rows are
+                // this task's alone.
+                T::block_pass(self.isa, unsafe { Promised::new(pass.into()) });
             }
         });
     }

@@ -70,8 +70,9 @@ pub(super) unsafe fn gather<V: Vector>(
     ];
     for (position, conjugate, start) in positions {
         let Some(position) = position else { continue };
-        let sign = V::splat(if conjugate { -scale } else { scale });
-        let scale = V::splat(scale);
+        let sign = if conjugate { -scale } else { scale };
+        // SAFETY: the caller promises the instruction set.
+        let (sign, scale) = unsafe { (V::splat(sign), V::splat(scale)) };
         for block in 0..batch.blocks() {
             let from = spectrum.at(block * batch.block_stride() + position * 2 * V::LANES);
             let to = start + block * V::LANES;
@@ -116,7 +117,7 @@ impl<T: Real> Scatter<'_, T> {
         let to = self
             .spectrum
             .at(lane / V::LANES * self.batch.block_stride() + position * 2 * V::LANES);
-        let (mut re, mut im) = (re.mul(V::splat(self.scale)), im.mul(V::splat(sign)));
+        let (mut re, mut im) = (re.mul(re.same(self.scale)), im.mul(im.same(sign)));
         // SAFETY: the block holds the entry.
         unsafe {
             if self.add {
@@ -163,7 +164,8 @@ pub(super) unsafe fn transpose<V: Vector>(
 ) {
     let side = <V::Tile as Vector>::LANES;
     if rows.is_multiple_of(side) && columns.is_multiple_of(side) {
-        let sign = <V::Tile as Vector>::splat(sign);
+        // SAFETY: the caller promises the instruction set.
+        let sign = unsafe { <V::Tile as Vector>::splat(sign) };
         for row in (0..rows).step_by(side) {
             for column in (0..columns).step_by(side) {
                 // SAFETY: the tile lies inside both matrices.

@@ -12,7 +12,7 @@ use crate::transform::{
     Adjoint, BlockPass, ForwardBlock, InverseBlock, LaneBias, LaneReadoutGradient, Sink, Source,
     WeightGradient,
 };
-use crate::vector::MAX_LANES;
+use crate::vector::{MAX_LANES, Promised};
 
 /// Below this many numbers one thread adds up the gradients of a read-out.
 const SUMMED_ALONE: usize = 1 << 14;
@@ -33,6 +33,23 @@ impl<T: Real> Single<'_, T> {
     ) -> Sums<T> {
         let multipliers = self.multipliers(coordinates);
         let filters = multipliers.len() / (2 * self.bins.len());
+        let numbers = batch.batch * batch.len;
+        let of_batch = |rows: &[T]| rows.len() == numbers;
+        assert!(
+            self.fits(batch)
+                && kept.len() == batch.spectrum_len()
+                && grad_x.as_deref().is_none_or(of_batch)
+                && match outputs {
+                    Outputs::Rows(rows) => {
+                        let fits = |row: &OutputGradient<'_, T>| {
+                            of_batch(row.grad) && row.tanh.is_none_or(of_batch)
+                        };
+                        rows.len() == filters && rows.iter().all(fits)
+                    }
+                    Outputs::Readout { .. } => true,
+                },
+            "spectra and gradients of the batch"
+        );
         let kept = Shared::reader(kept);
         let grad_x = grad_x.map(Shared::writer);
         let (classes, want_weight) = match outputs {
@@ -82,7 +99,8 @@ impl<T: Real> Single<'_, T> {
                     rows: &rows,
                     tanh: tanh.as_ref(),
                 };
-                task.add(job, source);
+                // SAFETY: the job is of this batch; `backward` has compared the gradients with it.
+                unsafe { task.add(job, source) };
             }
             Outputs::Readout {
                 weights,
@@ -96,7 +114,8 @@ impl<T: Real> Single<'_, T> {
                 let images = batch.images_of(job.block);
                 let rows = job.filter * batch.batch + images.start;
                 let grad = &grad[rows * weights.classes..][..images.len() * weights.classes];
-                task.add_readout(job, weights, grad, &hidden[kept..][..one], tanh);
+                // SAFETY: the job is of this batch.
+                unsafe { task.add_readout(job, weights, grad, &hidden[kept..][..one], tanh) };
             }
         }
     }
@@ -186,7 +205,8 @@ pub(super) fn add<T: Real>(sums: &mut [T], more: &[T]) {
     }
 }
 
-/// One block of the gradient of one filter's output.
+/// One block of the gradient of one filter's output. `x` has the block's slots, `h` a complex number for each, and `grad_x` the
+/// rows of the batch, of which this block's are written by nobody else.
 pub(super) struct GradientBlock<T> {
     pub(super) block: usize,
     pub(super) filter: usize,
@@ -243,7 +263,10 @@ impl<'a, T: Real> GradientTask<'a, T> {
     }
 
     /// Transform, sums, and the way back.
-    pub(super) fn add(&mut self, job: &GradientBlock<T>, source: Source<'_, T>) {
+    ///
+    /// # Safety
+    /// The job must be of this task's batch, and its source must have the rows of the block.
+    pub(super) unsafe fn add(&mut self, job: &GradientBlock<T>, source: Source<'_, T>) {
         let (plan, filters) = (self.single.plan, self.bias.len());
         let spectrum = self.gradient.as_mut_ptr();
         let product = if filters > 1 {
@@ -282,13 +305,17 @@ impl<'a, T: Real> GradientTask<'a, T> {
             adjoint: Some(adjoint),
             inverse,
         };
-        T::block_pass(self.single.isa, pass);
+        // SAFETY: the caller's promise; the spectrum, the product and the sums are this task's own.
+        T::block_pass(self.single.isa, unsafe { Promised::new(pass) });
         let sums = row_sums[..2 * self.batch.lanes].iter();
         self.bias[job.filter] = sums.fold(self.bias[job.filter], |sum, &g| sum + g);
     }
 
     /// [`Self::add`] behind a read-out: `grad` are the gradients of the block's logits, `hidden` its activated rows.
-    pub(super) fn add_readout(
+    ///
+    /// # Safety
+    /// The job must be of this task's batch.
+    pub(super) unsafe fn add_readout(
         &mut self,
         job: &GradientBlock<T>,
         weights: ReadoutWeights<'_, T>,
@@ -297,6 +324,11 @@ impl<'a, T: Real> GradientTask<'a, T> {
         tanh: bool,
     ) {
         let (batch, classes, readout) = (self.batch, weights.classes, &mut self.readout);
+        let own = &weights.weight[job.filter * batch.len * classes..][..batch.len * classes];
+        assert!(
+            hidden.len() == batch.len * 2 * batch.lanes,
+            "the rows of one block"
+        );
         readout.take(batch, classes, grad);
         if !readout.weight.is_empty() {
             let padded = batch.len * readout.stride;
@@ -307,16 +339,18 @@ impl<'a, T: Real> GradientTask<'a, T> {
                 stride: readout.stride,
                 sums: readout.weight[job.filter * padded..][..padded].as_mut_ptr(),
             };
-            T::weight_gradient(self.single.isa, gradient);
+            // SAFETY: `hidden` has been compared with the block; the others are this task's own, made for these sizes.
+            T::weight_gradient(self.single.isa, unsafe { Promised::new(gradient) });
         }
         let gradient = LaneReadoutGradient {
-            weight: weights.weight[job.filter * batch.len * classes..].as_ptr(),
+            weight: own.as_ptr(),
             classes,
             gradient: readout.by_classes.as_ptr(),
             hidden: hidden.as_ptr(),
             tanh,
         };
-        self.add(job, Source::Readout(&gradient));
+        // SAFETY: the caller's promise; weights, logits and rows have just been compared with the block.
+        unsafe { self.add(job, Source::Readout(&gradient)) };
     }
 
     pub(super) fn finish(self) -> TaskSums<T> {

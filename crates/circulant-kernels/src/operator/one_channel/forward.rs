@@ -9,6 +9,10 @@ use crate::runtime::scratch::Scratch;
 use crate::transform::{
     BlockPass, ForwardBlock, InverseBlock, LaneBias, LaneReadout, Product, Sink, Source,
 };
+use crate::vector::Promised;
+
+/// Sends the outputs of one block to a sink.
+type Run<'a, T> = dyn Fn(Sink<'_, T>, LaneBias<'_, T>) + 'a;
 
 impl<T: Real> Single<'_, T> {
     /// `y[filter] = act(filter * x + bias[filter])`; the spectrum of `x` goes to `keep` when given.
@@ -22,12 +26,20 @@ impl<T: Real> Single<'_, T> {
         y: &mut [T],
     ) {
         let output = batch.batch * batch.len;
+        let filters = coordinates.len() / self.coordinates;
+        assert!(y.len() == filters * output, "the outputs of all filters");
         let y = Shared::writer(y);
-        self.for_each_output(batch, x, coordinates, tanh, 0, |(block, filter), run, _| {
+        let work = |(block, filter): (usize, usize), run: &Run<'_, T>, _: &mut [T]| {
             let rows = batch.pointers(y.offset(filter * output), block, null_mut());
-            let bias = BlockBias::new(bias(filter), batch, block);
-            run(Sink::Rows(&rows), bias.lane_bias());
-        });
+            let bias = bias(filter);
+            assert!(bias.fits(batch), "a bias of one channel");
+            run(
+                Sink::Rows(&rows),
+                BlockBias::new(bias, batch, block).lane_bias(),
+            );
+        };
+        // SAFETY: `y` holds the rows of every filter (checked above), and a block has its own.
+        unsafe { self.for_each_output(batch, x, coordinates, tanh, 0, work) };
     }
 
     /// `z[filter] = act(filter * x + bias[filter]) W[filter] + c[filter]: [filters, batch, classes]`.
@@ -46,51 +58,70 @@ impl<T: Real> Single<'_, T> {
     ) {
         let classes = readout.classes;
         let entry = 2 * batch.lanes;
+        let filters = coordinates.len() / self.coordinates;
+        assert!(
+            z.len() == filters * batch.batch * classes
+                && (hidden.as_deref())
+                    .is_none_or(|hidden| hidden.len() == filters * Self::hidden_len(batch)),
+            "the logits and rows of all filters"
+        );
         let hidden = hidden.map(Shared::writer);
         let z = Shared::writer(z);
-        self.for_each_output(
-            batch,
-            x,
-            coordinates,
-            tanh,
-            classes * entry,
-            |(block, filter), run, sums| {
-                sums.fill(T::zero());
-                let bias = BlockBias::new(bias(filter), batch, block);
-                let readout_of_filter = LaneReadout {
-                    weight: readout.weight[filter * batch.len * classes..].as_ptr(),
-                    classes,
-                    sums: sums.as_mut_ptr(),
-                    hidden: hidden.map_or(null_mut(), |hidden| {
-                        let kept = filter * batch.blocks() + block;
-                        hidden.at(kept * batch.len * entry)
-                    }),
-                };
-                run(Sink::Readout(&readout_of_filter), bias.lane_bias());
-                let images = batch.images_of(block);
-                let to = z.at((filter * batch.batch + images.start) * classes);
-                // SAFETY: `z` holds a row per filter and image, and this block alone has these images.
-                let z = unsafe { std::slice::from_raw_parts_mut(to, images.len() * classes) };
-                let constant = &readout.bias[filter * classes..][..classes];
-                logits_of_lanes(batch, sums, constant, z);
-            },
-        );
+        let work = |(block, filter): (usize, usize), run: &Run<'_, T>, sums: &mut [T]| {
+            sums.fill(T::zero());
+            let bias = bias(filter);
+            assert!(bias.fits(batch), "a bias of one channel");
+            let weight = &readout.weight[filter * batch.len * classes..][..batch.len * classes];
+            let readout_of_filter = LaneReadout {
+                weight: weight.as_ptr(),
+                classes,
+                sums: sums.as_mut_ptr(),
+                hidden: hidden.map_or(null_mut(), |hidden| {
+                    let kept = filter * batch.blocks() + block;
+                    hidden.at(kept * batch.len * entry)
+                }),
+            };
+            run(
+                Sink::Readout(&readout_of_filter),
+                BlockBias::new(bias, batch, block).lane_bias(),
+            );
+            let images = batch.images_of(block);
+            let to = z.at((filter * batch.batch + images.start) * classes);
+            // SAFETY: `z` holds a row per filter and image, and this block alone has these images.
+            let z = unsafe { std::slice::from_raw_parts_mut(to, images.len() * classes) };
+            let constant = &readout.bias[filter * classes..][..classes];
+            logits_of_lanes(batch, sums, constant, z);
+        };
+        // SAFETY: there are sums for all classes, and weights and room for all rows of the filter (checked above).
+        unsafe { self.for_each_output(batch, x, coordinates, tanh, classes * entry, work) };
     }
 
     /// Calls `work((block, filter), run, numbers)` for every block of outputs: `run(sink, bias)` sends them to the sink.
     /// The first filter's run transforms the input as well. `numbers` is room for as many as the caller wants.
-    fn for_each_output(
+    ///
+    /// # Safety
+    /// Sink and bias that `work` hands to `run` must be those of its block and filter, with nobody else writing to the sink.
+    unsafe fn for_each_output(
         &self,
         batch: &Batch,
         x: Input<'_, T>,
         coordinates: &[T],
         tanh: bool,
         room: usize,
-        work: impl Fn((usize, usize), &dyn Fn(Sink<'_, T>, LaneBias<'_, T>), &mut [T]) + Sync,
+        work: impl Fn((usize, usize), &Run<'_, T>, &mut [T]) + Sync,
     ) {
         let multipliers = self.multipliers(coordinates);
         let filters = multipliers.len() / (2 * self.bins.len());
         let entries = 2 * batch.lanes * batch.slots;
+        let (numbers, spectra) = (batch.batch * batch.len, batch.spectrum_len());
+        assert!(
+            self.fits(batch)
+                && match x {
+                    Input::Kept(kept) => kept.len() == spectra,
+                    Input::Rows(rows) | Input::Keep(rows, _) => rows.len() == numbers,
+                },
+            "inputs or spectra of the batch"
+        );
         // A spectrum that nobody needs later becomes the product in place.
         let in_place = filters == 1 && matches!(x, Input::Rows(_));
         batch.map_tasks(|blocks| {
@@ -133,7 +164,9 @@ impl<T: Real> Single<'_, T> {
                             adjoint: None,
                             inverse: Some(inverse),
                         };
-                        T::block_pass(self.isa, pass);
+                        // SAFETY: spectra and rows of the input are as long as the batch asks (checked above), blocks are
+                        // this task's own, and the sink is the caller's promise.
+                        T::block_pass(self.isa, unsafe { Promised::new(pass) });
                     };
                     work((block, filter), &run, &mut numbers);
                 }

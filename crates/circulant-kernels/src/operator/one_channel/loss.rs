@@ -13,6 +13,7 @@ use crate::runtime::scratch::Scratch;
 use crate::transform::{
     BlockPass, ForwardBlock, InverseBlock, LaneReadout, Product, RowPointers, Sink, Source,
 };
+use crate::vector::Promised;
 
 /// The sum of the losses, and what the gradients need.
 pub(crate) struct LossSums<T> {
@@ -67,9 +68,27 @@ impl<T: Real> Single<'_, T> {
     ) -> LossSums<T> {
         let multipliers = self.multipliers(filter.coordinates);
         let h = Shared::reader(&multipliers);
-        let grad_x = grad_x.map(Shared::writer);
         let classes = filter.weights.classes;
         let entry = 2 * batch.lanes;
+        let given = match examples.inputs {
+            Inputs::Numbers(numbers) => numbers.len(),
+            Inputs::Bytes(bytes, _) => bytes.len(),
+        };
+        let (given, numbers) = (given / batch.len, batch.batch * batch.len);
+        assert!(
+            self.fits(batch)
+                && filter.bias.fits(batch)
+                && filter.weights.weight.len() == batch.len * classes
+                && grad_x.as_deref().is_none_or(|grad| grad.len() == numbers)
+                && match examples.rows {
+                    None => given == batch.batch,
+                    Some(rows) => {
+                        rows.len() == batch.batch && rows.iter().all(|row| *row < given)
+                    }
+                },
+            "inputs, weights and gradients of the batch"
+        );
+        let grad_x = grad_x.map(Shared::writer);
         let parts = batch.map_tasks(|blocks| {
             let readout = ReadoutSums::new(batch, 1, classes, wanted.weight);
             let mut task = GradientTask::new(self, batch, 1, wanted.coordinates, readout);
@@ -101,14 +120,18 @@ impl<T: Real> Single<'_, T> {
                     hidden: hidden.as_mut_ptr(),
                 };
                 let rows = self.rows_of(batch, examples, block, &mut numbers);
-                self.forward_block(
-                    batch,
-                    rows.source(),
-                    &filter,
-                    &job,
-                    &readout,
-                    &mut task.gradient,
-                );
+                // SAFETY: the inputs are those of the batch (checked above), and all the rest is this task's own, made for
+                // these sizes.
+                unsafe {
+                    self.forward_block(
+                        batch,
+                        rows.source(),
+                        &filter,
+                        &job,
+                        &readout,
+                        &mut task.gradient,
+                    );
+                }
                 let images = batch.images_of(block);
                 let count = images.len() * classes;
                 let (logits, gradient) = (&mut logits[..count], &mut gradient[..count]);
@@ -123,7 +146,8 @@ impl<T: Real> Single<'_, T> {
                 for row in gradient.chunks_exact(classes) {
                     add(&mut constant, row);
                 }
-                task.add_readout(&job, filter.weights, gradient, &hidden, filter.tanh);
+                // SAFETY: as above.
+                unsafe { task.add_readout(&job, filter.weights, gradient, &hidden, filter.tanh) };
             }
             (task.finish(), loss, constant)
         });
@@ -189,7 +213,10 @@ impl<T: Real> Single<'_, T> {
     }
 
     /// The spectrum and the read-out of one block.
-    fn forward_block(
+    ///
+    /// # Safety
+    /// Source, job and read-out must be those of a block of this batch, and `scratch` have room for one.
+    unsafe fn forward_block(
         &self,
         batch: &Batch,
         source: Source<'_, T>,
@@ -220,6 +247,7 @@ impl<T: Real> Single<'_, T> {
             adjoint: None,
             inverse: Some(inverse),
         };
-        T::block_pass(self.isa, pass);
+        // SAFETY: the caller's promise.
+        T::block_pass(self.isa, unsafe { Promised::new(pass) });
     }
 }

@@ -79,6 +79,11 @@ pub(crate) struct Sums<T> {
 }
 
 impl<T: Real> Single<'_, T> {
+    /// Whether the batch is one of this channel's blocks.
+    fn fits(&self, batch: &Batch) -> bool {
+        batch.channels == 1 && batch.slots == self.bins.len() && batch.fits(self.isa, self.plan)
+    }
+
     /// `h/n` at every position of a transformed block, for all filters. The two unitary
     /// transforms of the layer have the factor `1/n` together, which is applied here once.
     fn multipliers(&self, coordinates: &[T]) -> Scratch<T> {

@@ -6,7 +6,7 @@ use crate::dense::small_product::small_product;
 use crate::real::Real;
 use crate::transformer::dropout::Dropout;
 use crate::vector::lane_sums::dot;
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Promised, Vector};
 
 /// Numbers of scratch memory of a job.
 pub(super) fn scratch_len<T>(sizes: &Attention) -> usize {
@@ -28,13 +28,14 @@ pub struct HeadBackward<'a, T> {
     pub(super) scratch: &'a mut [T],
 }
 
-impl<T: Real> Kernel<T> for HeadBackward<'_, T> {
+impl<T: Real> Kernel<T> for Promised<HeadBackward<'_, T>> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
-        let head = self.head;
+    fn run<V: Vector<Scalar = T>>(self, there: Present<V>) {
+        let job = self.job();
+        let head = job.head;
         let Head { tokens, dim, .. } = head;
-        let mut scratch = self.scratch;
+        let mut scratch = job.scratch;
         // K^T, then V^T: one after the other.
         let mut transposed = Block::cut::<V>(&mut scratch, dim, tokens);
         let mut weights = Block::cut::<V>(&mut scratch, tokens, tokens);
@@ -44,31 +45,31 @@ impl<T: Real> Kernel<T> for HeadBackward<'_, T> {
         let mut grad = Block::cut::<V>(&mut scratch, tokens, dim);
         let mut out = Block::cut::<V>(&mut scratch, tokens, dim);
         let scale = head.scale::<T>();
-        queries.copy_head(head, self.inputs.query, scale);
-        keys.copy_head(head, self.inputs.key, T::one());
-        grad.copy_head(head, self.grad, T::one());
+        queries.copy_head(head, job.inputs.query, scale);
+        keys.copy_head(head, job.inputs.key, T::one());
+        grad.copy_head(head, job.grad, T::one());
 
         let square = (tokens, dim, weights.row);
-        head.prefetch_next(self.inputs.query);
-        transposed.transpose_head::<V>(head, self.inputs.key);
+        head.prefetch_next(job.inputs.query);
+        transposed.transpose_head(there, head, job.inputs.key);
         // SAFETY: here and below the blocks are of these sizes and apart from each other.
         unsafe {
             small_product::<V>(square, queries.left(), transposed.right(), weights.out());
         }
-        for (i, &log_sum) in self.log_sums.iter().enumerate() {
+        for (i, &log_sum) in job.log_sums.iter().enumerate() {
             weights.shift_row::<V>(i, T::one(), log_sum);
         }
         weights.exponentials::<V>();
 
-        head.prefetch_next(self.grad);
-        transposed.transpose_head::<V>(head, self.inputs.value);
+        head.prefetch_next(job.grad);
+        transposed.transpose_head(there, head, job.inputs.value);
         // SAFETY: as above.
         unsafe {
             small_product::<V>(square, grad.left(), transposed.right(), of_weights.out());
         }
         // The factor of the dropout is the same for all gradients: it waits for the end.
         let mut factor = T::one();
-        if let Some(dropout) = self.dropout {
+        if let Some(dropout) = job.dropout {
             factor = T::of(dropout.scale());
             let numbers = random_numbers(dropout, head, scratch);
             through_dropped_softmax::<V>(&mut weights, &mut of_weights, dropout, numbers);
@@ -76,12 +77,12 @@ impl<T: Real> Kernel<T> for HeadBackward<'_, T> {
             through_softmax::<V>(&weights, &mut of_weights);
         }
 
-        head.prefetch_next(self.inputs.key);
-        head.prefetch_next(self.inputs.value);
+        head.prefetch_next(job.inputs.key);
+        head.prefetch_next(job.inputs.value);
         let tall = (tokens, tokens, out.row);
         // SAFETY: as above; this job alone writes these columns of the gradients.
         unsafe {
-            let of = self.gradients;
+            let of = job.gradients;
             small_product::<V>(tall, weights.transposed_left(), grad.right(), out.out());
             out.write_head(head, of.value, &[factor]);
             small_product::<V>(tall, of_weights.left(), keys.right(), out.out());

@@ -8,7 +8,7 @@ use super::{Columns, Head};
 use crate::dense::small_product::{RowMajor, Strided};
 use crate::real::Real;
 use crate::transformer::dropout::{Dropout, GROUP};
-use crate::vector::{MAX_LANES, Tile, Vector};
+use crate::vector::{MAX_LANES, Present, Tile, Vector};
 
 /// Sums and maxima of a row that run side by side.
 pub(super) const LANES: usize = 16;
@@ -101,11 +101,20 @@ impl<'a, T: Real> Block<'a, T> {
 
     /// Copies a head transposed, `[dim, tokens]`.
     #[inline(always)]
-    pub(super) fn transpose_head<V: Vector<Scalar = T>>(&mut self, head: Head, values: &[T]) {
+    pub(super) fn transpose_head<V: Vector<Scalar = T>>(
+        &mut self,
+        _: Present<V>,
+        head: Head,
+        values: &[T],
+    ) {
         let values = &values[head.first..];
         let side = <V::Tile as Vector>::LANES;
         let (tokens, dim) = (head.tokens - head.tokens % side, head.dim - head.dim % side);
-        assert!(values.len() >= (head.tokens - 1) * head.width + head.dim);
+        assert!(
+            values.len() >= (head.tokens - 1) * head.width + head.dim
+                && self.values.len() >= head.dim * self.row
+                && self.row >= head.tokens
+        );
         let (from, to) = (values.as_ptr(), self.values.as_mut_ptr());
         for token in (0..tokens).step_by(side) {
             for k in (0..dim).step_by(side) {

@@ -7,7 +7,7 @@ use crate::real::Real;
 use crate::transformer::dropout::Dropout;
 use crate::vector::elementary::Elementary;
 use crate::vector::lane_sums::{largest, sum};
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Promised, Vector};
 
 /// Numbers of scratch memory of a job.
 pub(super) fn scratch_len<T>(sizes: &Attention) -> usize {
@@ -29,23 +29,24 @@ pub struct HeadForward<'a, T> {
     pub(super) scratch: &'a mut [T],
 }
 
-impl<T: Real> Kernel<T> for HeadForward<'_, T> {
+impl<T: Real> Kernel<T> for Promised<HeadForward<'_, T>> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, there: Present<V>) {
+        let job = self.job();
         let Head {
             tokens, dim, width, ..
-        } = self.head;
-        let mut scratch = self.scratch;
+        } = job.head;
+        let mut scratch = job.scratch;
         let mut keys = Block::cut::<V>(&mut scratch, dim, tokens);
         let mut values = Block::cut::<V>(&mut scratch, tokens, dim);
         let mut weights = Block::cut::<V>(&mut scratch, tokens, tokens);
         let mut output = Block::cut::<V>(&mut scratch, tokens, dim);
         let factors = Block::cut::<V>(&mut scratch, 1, tokens);
-        keys.transpose_head::<V>(self.head, self.inputs.key);
-        values.copy_head(self.head, self.inputs.value, T::one());
-        self.head.prefetch_next(self.inputs.key);
-        let queries = &self.inputs.query[self.head.first..][..(tokens - 1) * width + dim];
+        keys.transpose_head(there, job.head, job.inputs.key);
+        values.copy_head(job.head, job.inputs.value, T::one());
+        job.head.prefetch_next(job.inputs.key);
+        let queries = &job.inputs.query[job.head.first..][..(tokens - 1) * width + dim];
         let queries = Strided {
             start: queries.as_ptr(),
             row: width,
@@ -61,16 +62,16 @@ impl<T: Real> Kernel<T> for HeadForward<'_, T> {
                 weights.out(),
             );
         }
-        self.head.prefetch_next(self.inputs.value);
-        softmax::<V>(self.head, &mut weights, self.log_sums, factors.values);
-        if let Some(dropout) = self.dropout {
-            weights.drop_numbers(dropout, random_numbers(dropout, self.head, scratch));
+        job.head.prefetch_next(job.inputs.value);
+        softmax::<V>(job.head, &mut weights, job.log_sums, factors.values);
+        if let Some(dropout) = job.dropout {
+            weights.drop_numbers(dropout, random_numbers(dropout, job.head, scratch));
             let scale = T::of(dropout.scale());
             for factor in factors.values.iter_mut() {
                 *factor = *factor * scale;
             }
         }
-        self.head.prefetch_next(self.inputs.query);
+        job.head.prefetch_next(job.inputs.query);
         // SAFETY: as above; this job alone writes these columns of the output.
         unsafe {
             small_product::<V>(
@@ -79,7 +80,7 @@ impl<T: Real> Kernel<T> for HeadForward<'_, T> {
                 values.right(),
                 output.out(),
             );
-            output.write_head(self.head, self.output, &factors.values[..tokens]);
+            output.write_head(job.head, job.output, &factors.values[..tokens]);
         }
     }
 }

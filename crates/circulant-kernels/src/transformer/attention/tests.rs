@@ -212,21 +212,28 @@ fn large_scores_are_no_trouble() {
 
 #[test]
 fn every_instruction_set_agrees() {
+    check_instruction_sets::<f32>(1e-4);
+    check_instruction_sets::<f64>(1e-12);
+}
+
+fn check_instruction_sets<T: Real>(tolerance: f64) {
     let sizes = Attention::new(37, 2, 12).unwrap();
     let case = Case::new([1, 37, 2, 12]);
     let expected = case.run::<f64>(dropout(0.2));
-    let [query, key, value] = &case.inputs;
+    let narrow = |x: &Vec<f64>| x.iter().map(|x| T::of(*x)).collect::<Vec<T>>();
+    let [query, key, value] = &case.inputs.each_ref().map(narrow);
+    let grad = narrow(&case.grad);
     for isa in Isa::available() {
         let inputs = QueryKeyValue {
             query: &query[..],
             key,
             value,
         };
-        let mut output = vec![f64::NAN; query.len()];
-        let mut log_sums = vec![f64::NAN; 37 * 2];
+        let mut output = vec![T::nan(); query.len()];
+        let mut log_sums = vec![T::nan(); 37 * 2];
         let columns = Columns::new(&mut output);
         for (job, log_sums) in log_sums.chunks_mut(37).enumerate() {
-            let mut scratch = vec![f64::NAN; forward::scratch_len::<f64>(&sizes)];
+            let mut scratch = vec![T::nan(); forward::scratch_len::<T>(&sizes)];
             let job = HeadForward {
                 head: sizes.head(job),
                 inputs,
@@ -235,31 +242,33 @@ fn every_instruction_set_agrees() {
                 log_sums,
                 scratch: &mut scratch,
             };
-            isa.run::<f64, _>(job);
+            // SAFETY: the job is a head of these sizes, and the columns are those of whole slices.
+            isa.run::<T, _>(unsafe { Promised::new(job) });
         }
-        close(&output, &expected[0], 1e-13);
-        close(&log_sums, &expected[1], 1e-13);
-        let [mut dq, mut dk, mut dv] = [(); 3].map(|()| vec![f64::NAN; query.len()]);
+        close(&output, &expected[0], tolerance);
+        close(&log_sums, &expected[1], tolerance);
+        let [mut dq, mut dk, mut dv] = [(); 3].map(|()| vec![T::nan(); query.len()]);
         let gradients = QueryKeyValue {
             query: Columns::new(&mut dq),
             key: Columns::new(&mut dk),
             value: Columns::new(&mut dv),
         };
         for (job, log_sums) in log_sums.chunks(37).enumerate() {
-            let mut scratch = vec![f64::NAN; backward::scratch_len::<f64>(&sizes)];
+            let mut scratch = vec![T::nan(); backward::scratch_len::<T>(&sizes)];
             let job = HeadBackward {
                 head: sizes.head(job),
                 inputs,
                 dropout: dropout(0.2),
                 log_sums,
-                grad: &case.grad,
+                grad: &grad,
                 gradients,
                 scratch: &mut scratch,
             };
-            isa.run::<f64, _>(job);
+            // SAFETY: the job is a head of these sizes, and the columns are those of whole slices.
+            isa.run::<T, _>(unsafe { Promised::new(job) });
         }
         for (got, expected) in [dq, dk, dv].iter().zip(&expected[2..]) {
-            close(got, expected, 1e-12);
+            close(got, expected, tolerance);
         }
     }
 }

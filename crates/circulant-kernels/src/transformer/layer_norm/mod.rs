@@ -17,7 +17,7 @@ use crate::runtime::chunks::{best_isa, fewest_chunks};
 use crate::runtime::partial_sums::{add_parts, rows_per_sum};
 use crate::runtime::scratch::Scratch;
 use crate::vector::lane_sums::{sum, sum_of_squares, total};
-use crate::vector::{Kernel, Vector};
+use crate::vector::{Kernel, Present, Vector};
 
 /// Sums of a row that run side by side.
 const LANES: usize = 16;
@@ -216,7 +216,7 @@ pub struct LayerNormChunk<'a, T> {
 impl<T: Real> Kernel<T> for LayerNormChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         let LayerNorm {
             gamma,
             beta,
@@ -265,7 +265,7 @@ pub struct LayerNormBackwardChunk<'a, T> {
 impl<T: Real> Kernel<T> for LayerNormBackwardChunk<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self) {
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         let n = self.gamma.len();
         let count = T::of(1.0 / n as f64);
         self.sums.fill(T::zero());
