@@ -32,7 +32,7 @@
 //! `start + j + k*span` of a block with `j < span` and `k < radix`. It finds their slots as
 //! `slot(start) + slot(j) + k*slot(span)`, which is the slot of the sum: either `span` is a multiple of
 //! `1 << shift`, or the whole block lies between two gaps (`plan.rs` tests it). The tiles of the first
-//! and the last stage have room for the largest radix, a cache line of columns and [`MAX_LANES`].
+//! and the last stage have room for the largest radix, a cache line of columns and `MAX_LANES`.
 //! The functions below are `unsafe` for these reasons, and because they need the instruction set of
 //! their vector.
 

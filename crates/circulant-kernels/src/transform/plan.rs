@@ -258,11 +258,7 @@ mod tests {
                     Step::Butterfly { radix, twiddles } => (*radix, twiddles.len()),
                     Step::Axis { forward, .. } => (forward.len(), usize::MAX),
                 };
-                // An axis has the span of its lines' elements.
-                let span = match stage.step {
-                    Step::Butterfly { .. } => stage.span,
-                    Step::Axis { .. } => stage.inner,
-                };
+                let span = stage.span;
                 assert_eq!(radix * span, stage.block);
                 assert!(span / stage.inner * (radix - 1) <= twiddles);
                 for start in (0..len).step_by(stage.block) {
