@@ -1,4 +1,4 @@
-//! `circulant features`: pictures through a frozen encoder, into a file for `train` and `head`.
+//! `circulant features`: images through a frozen encoder, into a file for `train` and `head`.
 
 use std::path::PathBuf;
 
@@ -111,7 +111,7 @@ impl Features {
             out: self.out.clone(),
             images: set.len(),
             features: encoder.features(),
-            computed: done.pictures,
+            computed: done.images,
             seconds: done.seconds,
             images_per_second: done.speed(),
         };

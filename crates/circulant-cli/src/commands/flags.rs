@@ -30,10 +30,10 @@ impl Fetching {
     }
 }
 
-/// What an encoder wants done to pictures.
+/// What an encoder wants done to images.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Preparing {
-    /// Scale pictures to what the encoder wants, by cubic convolution.
+    /// Scale images to what the encoder wants, by cubic convolution.
     #[arg(long, value_name = "HEIGHTxWIDTH", value_parser = parse_size)]
     resize: Option<[usize; 2]>,
     /// Subtract from red, green and blue.

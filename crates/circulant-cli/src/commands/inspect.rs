@@ -1,4 +1,4 @@
-//! `circulant inspect`: a picture of what a run has learned.
+//! `circulant inspect`: a page about what a run has learned.
 
 use std::path::PathBuf;
 

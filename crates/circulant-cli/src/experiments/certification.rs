@@ -9,8 +9,8 @@ use circulant::geometry::{
 };
 use serde::Serialize;
 
+use super::layer_figures;
 use super::loaded::LoadedRun;
-use super::pictures;
 use super::progress::WorkProgress;
 use super::source::tensor;
 use circulant_data::ImageSet;
@@ -348,7 +348,7 @@ fn layers(
 /// Names and bounds of the spectral layers, which hold together with a probability of `1 - DELTA`. A learned slope counts
 /// as fixed at its posterior's mean.
 pub fn prior_norms(run: &LoadedRun) -> anyhow::Result<Vec<(String, f64)>> {
-    let layers = pictures::hidden_layers(&run.network, &run.folder.config.posterior)?;
+    let layers = layer_figures::hidden_layers(&run.network, &run.folder.config.posterior)?;
     let spectral = layers
         .iter()
         .filter_map(|layer| Some((layer.name.clone(), layer.spectral_prior()?)));

@@ -10,22 +10,22 @@ use super::progress::WorkProgress;
 use circulant_data::ImageSet;
 use circulant_data::encode::{Encoder, FeatureFile, Identity, Numbers};
 
-/// Pictures between two writes, which are also what a crash costs.
+/// Images between two writes, which are also what a crash costs.
 const AT_ONCE: usize = 64;
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Done {
-    /// Pictures of this process.
-    pub pictures: usize,
+    /// Images of this process.
+    pub images: usize,
     /// The time that they took.
     pub seconds: f64,
 }
 
 impl Done {
-    /// Pictures per second, if there were any.
+    /// Images per second, if there were any.
     pub fn speed(&self) -> Option<f64> {
-        (self.pictures > 0).then(|| self.pictures as f64 / self.seconds)
+        (self.images > 0).then(|| self.images as f64 / self.seconds)
     }
 }
 
@@ -47,7 +47,7 @@ pub fn compute(
         numbers,
     };
     let mut done = Done {
-        pictures: 0,
+        images: 0,
         seconds: 0.0,
     };
     if FeatureFile::is_finished(path, &identity)? {
@@ -60,23 +60,23 @@ pub fn compute(
         if interrupt.is_asked() {
             progress.clear();
             bail!(
-                "stopped after {} of {} pictures of {title}; the same command resumes there",
+                "stopped after {} of {} images of {title}; the same command resumes there",
                 file.done(),
                 set.len()
             );
         }
         let range = file.done()..(file.done() + AT_ONCE).min(set.len());
-        done.pictures += range.len();
+        done.images += range.len();
         file.add(&encoder.encode(set, range)?)?;
         done.seconds = start.elapsed().as_secs_f64();
         progress.at(file.done() as u64, || {
-            format!("{:.1} pictures/s", done.speed().unwrap_or(0.0))
+            format!("{:.1} images/s", done.speed().unwrap_or(0.0))
         });
     }
     file.finish(set)?;
     progress.finish(match done.speed() {
-        Some(speed) => format!("{} pictures, {speed:.1} per second", set.len()),
-        None => format!("{} pictures", set.len()),
+        Some(speed) => format!("{} images, {speed:.1} per second", set.len()),
+        None => format!("{} images", set.len()),
     });
     Ok(done)
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::certification::{DELTA, Quantiles, prior_norms};
 use super::folder::StepLine;
+use super::layer_figures::{self, LayerFigures};
 use super::loaded::LoadedRun;
-use super::pictures::{self, LayerPicture};
 use crate::report::figure::{Axis, Curve, CurveLook, Curves, Drawing};
 use crate::report::number::grouped;
 use crate::report::{Cell, Column, Document, Figure, Section, Table};
@@ -68,7 +68,7 @@ pub struct Inspected {
     /// For `--json`.
     pub numbers: Inspection,
     steps: Vec<StepLine>,
-    layers: Vec<LayerPicture>,
+    layers: Vec<LayerFigures>,
     /// Names and singular values in falling order, the read-out's too.
     singular: Vec<(String, Vec<f64>)>,
 }
@@ -77,12 +77,12 @@ impl Inspected {
     /// Looks at a run.
     pub fn new(run: &LoadedRun) -> anyhow::Result<Self> {
         let (config, facts) = (&run.folder.config, &run.folder.facts);
-        let layers = pictures::hidden_layers(&run.network, &config.posterior)?;
+        let layers = layer_figures::hidden_layers(&run.network, &config.posterior)?;
         let mut singular = Vec::new();
         for layer in &layers {
             singular.push((layer.name.clone(), layer.singular_values()?));
         }
-        let output = pictures::output_singular_values(&run.network)?;
+        let output = layer_figures::output_singular_values(&run.network)?;
         singular.push(("output".to_owned(), output));
         let steps = run.folder.steps()?;
         let ends = steps.first().zip(steps.last());
@@ -294,7 +294,7 @@ fn singular_values(layers: &[(String, Vec<f64>)]) -> Drawing {
 
 fn layer_numbers(
     run: &LoadedRun,
-    layers: &[LayerPicture],
+    layers: &[LayerFigures],
     singular: &[(String, Vec<f64>)],
 ) -> anyhow::Result<Vec<LayerNumbers>> {
     let bound = run.network.valid().mean().network_bound()?;
@@ -303,13 +303,13 @@ fn layer_numbers(
         let norms = bound.layers();
         let norm = norms.iter().find(|layer| layer.name() == name)?.norm();
         let prior = priors.iter().find(|(layer, _)| layer == name);
-        let picture = layers.iter().find(|layer| layer.name == *name);
+        let figures = layers.iter().find(|layer| layer.name == *name);
         Some(LayerNumbers {
             name: name.clone(),
             lower: norm.lower().get(),
             upper: norm.upper().get(),
             prior: prior.map(|(_, bound)| *bound),
-            slope: picture.and_then(|layer| layer.learned_slope),
+            slope: figures.and_then(|layer| layer.learned_slope),
             singular_count: values.len(),
             singular_values: Quantiles::of(values.clone()),
         })

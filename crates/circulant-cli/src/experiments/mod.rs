@@ -13,7 +13,7 @@
 //! | `loaded.rs`, `exported.rs` | a trained run, used on other data; the same in two files of the library |
 //! | `metrics.rs`, `baseline.rs` | `metrics.json`; whether anything was learned |
 //! | `calibration.rs` | a temperature for the read-out |
-//! | `pictures.rs` | spectra, filters and singular values of a network beside its prior |
+//! | `layer_figures.rs` | spectra, filters and singular values of a network beside its prior |
 //! | `progress.rs`, `interrupt.rs` | bars or lines; Ctrl-C |
 //! | `values.rs` | a number of several seeds |
 //! | `version.rs` | the version of everything that is written |
@@ -34,12 +34,12 @@ pub mod folder;
 pub mod heads;
 pub mod inspection;
 pub mod interrupt;
+pub mod layer_figures;
 pub mod lines;
 pub mod loaded;
 pub mod metrics;
 pub mod mnist;
 pub mod model;
-pub mod pictures;
 pub mod progress;
 pub mod source;
 pub mod training;

@@ -116,7 +116,7 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
         options.size,
         Cache::from_environment(),
     ) {
-        let bar = Mutex::new(WorkProgress::quiet("decoding pictures", 0));
+        let bar = Mutex::new(WorkProgress::quiet("decoding images", 0));
         let progress = |done: usize, all: usize| {
             // A thread that finds the bar in use leaves it to the other one.
             if let Ok(mut bar) = bar.try_lock() {

@@ -18,8 +18,8 @@ fn photographs(root: &Path) -> PathBuf {
         fs::create_dir_all(folder.join(class)).unwrap();
         for index in 0..5_u8 {
             let pixel = |x: u32, y: u32| Rgb([tint, (x * 20) as u8, (y as u8) * 12 + index]);
-            let picture = RgbImage::from_fn(12, 12, pixel);
-            picture
+            let image = RgbImage::from_fn(12, 12, pixel);
+            image
                 .save(folder.join(class).join(format!("{index}.png")))
                 .unwrap();
         }

@@ -1,4 +1,4 @@
-//! `reproduce heads` as a user runs it, with a tiny encoder on small pictures.
+//! `reproduce heads` as a user runs it, with a tiny encoder on small images.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use image::{Rgb, RgbImage};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Pictures of 12 x 12 in three classes, a training and a test part.
-fn pictures(root: &Path) -> PathBuf {
+/// Images of 12 x 12 in three classes, a training and a test part.
+fn images(root: &Path) -> PathBuf {
     let folder = root.join("pictures");
     for (part, count) in [("train", 12), ("test", 6)] {
         for class in 0..3_u8 {
@@ -23,8 +23,8 @@ fn pictures(root: &Path) -> PathBuf {
                         (y as u8) * 12 + 3 * index,
                     ])
                 };
-                let picture = RgbImage::from_fn(12, 12, pixel);
-                picture.save(place.join(format!("{index}.png"))).unwrap();
+                let image = RgbImage::from_fn(12, 12, pixel);
+                image.save(place.join(format!("{index}.png"))).unwrap();
             }
         }
     }
@@ -34,7 +34,7 @@ fn pictures(root: &Path) -> PathBuf {
 #[test]
 fn all_heads_are_trained_and_compared() {
     let root = TempDir::new().unwrap();
-    let (data, out) = (pictures(root.path()), root.path().join("heads"));
+    let (data, out) = (images(root.path()), root.path().join("heads"));
     let encoder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../circulant-data/tests/fixtures/encoder.onnx");
     let quick = [
@@ -125,7 +125,7 @@ fn all_heads_are_trained_and_compared() {
     );
     assert!(
         !table.contains("paper"),
-        "other pictures than the paper's: {table}"
+        "other images than the paper's: {table}"
     );
 
     let nowhere = root.path().join("nowhere");
@@ -138,7 +138,7 @@ fn all_heads_are_trained_and_compared() {
     wrong[3] = "spectral-9";
     refusal(1, &wrong, &["spectral-9", "dense-32"]);
     fs::remove_dir_all(out.join("features/corrupted")).unwrap();
-    refusal(1, &again, &["no corrupted pictures", "--encoder"]);
+    refusal(1, &again, &["no corrupted images", "--encoder"]);
 }
 
 #[test]

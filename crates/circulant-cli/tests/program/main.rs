@@ -9,7 +9,7 @@ mod features;
 mod formats;
 mod heads;
 mod interruption;
-mod pictures;
+mod layer_figures;
 mod refusals;
 mod reproduce;
 mod selection;

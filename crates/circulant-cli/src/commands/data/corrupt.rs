@@ -106,7 +106,7 @@ impl Corrupt {
                 path.display()
             );
         }
-        // Pictures that cannot be corrupted are refused before anything is written.
+        // Images that cannot be corrupted are refused before anything is written.
         corrupt(
             &set.first(1),
             Corruption::Brightness,

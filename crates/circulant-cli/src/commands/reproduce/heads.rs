@@ -17,7 +17,7 @@ use circulant_data::Normalisation;
 
 /// Bayesian heads on frozen features of CIFAR-10, with its corruptions as out-of-distribution data.
 ///
-/// Computes the features of all pictures and of corrupted test pictures with an encoder (ONNX), once; trains nine heads with
+/// Computes the features of all images and of corrupted test images with an encoder (ONNX), once; trains nine heads with
 /// every seed on them; evaluates accuracy, calibration, out-of-distribution detection per corruption and severity, norms, margins and certified
 /// radii; and writes report.html, results.json, all figures and all run folders below --out. What is already there is
 /// not repeated, so the same command resumes after Ctrl-C.
@@ -33,7 +33,7 @@ pub(super) struct Heads {
     /// The folder for the features [default: features below --out].
     #[arg(long, value_name = "FOLDER")]
     features: Option<PathBuf>,
-    /// The pictures: a name of `data list`, or a path with a training and a test part.
+    /// The images: a name of `data list`, or a path with a training and a test part.
     #[arg(long, default_value = "cifar10", value_name = "NAME|PATH")]
     data: String,
     /// The folder for everything.
@@ -51,15 +51,15 @@ pub(super) struct Heads {
     /// Posterior samples per prediction.
     #[arg(long, default_value_t = 50, value_name = "N")]
     samples: usize,
-    /// Test pictures that are corrupted.
+    /// Test images that are corrupted.
     #[arg(long, default_value_t = 1000, value_name = "N")]
     corrupted: usize,
-    /// The folder of CIFAR-10-C, to use its pictures instead of our corruptions.
+    /// The folder of CIFAR-10-C, to use its images instead of our corruptions.
     #[arg(long, value_name = "FOLDER")]
     cifar10_c: Option<PathBuf>,
     #[command(flatten)]
     preparing: Preparing,
-    /// Take only the first N pictures of every part, for a quick look.
+    /// Take only the first N images of every part, for a quick look.
     #[arg(long, value_name = "N")]
     first: Option<usize>,
     #[command(flatten)]
@@ -88,10 +88,7 @@ impl Heads {
         };
         let done = request.compute(&options, &Display::new(), &interrupt)?;
         if let Some(speed) = done.speed() {
-            eprintln!(
-                "features of {} pictures, {speed:.1} per second",
-                done.pictures
-            );
+            eprintln!("features of {} images, {speed:.1} per second", done.images);
         }
         let sets = request.load()?;
         let mut settings = shared();

@@ -89,7 +89,7 @@ pub(super) struct Vit {
     /// The side of a patch [default: an eighth of the image, or 4].
     #[arg(long, value_name = "N")]
     patch: Option<usize>,
-    /// Scale the pictures of a folder to HEIGHTxWIDTH.
+    /// Scale the images of a folder to HEIGHTxWIDTH.
     #[arg(long, value_name = "HxW", value_parser = parse_size)]
     size: Option<[usize; 2]>,
     /// Take only the first N images of every part, for a quick look.

@@ -1,4 +1,4 @@
-//! The paper's second experiment: Bayesian heads on frozen features, with corrupted pictures as the out-of-distribution data.
+//! The paper's second experiment: Bayesian heads on frozen features, with corrupted images as the out-of-distribution data.
 
 pub mod paper;
 mod report;
@@ -46,7 +46,7 @@ const LOOKS: u64 = 40;
 pub struct HeadsPlan {
     /// The features.
     pub sets: FeatureSets,
-    /// What the pictures are called.
+    /// What the images are called.
     pub data: String,
     /// Seeds of the runs.
     pub seeds: Vec<u64>,

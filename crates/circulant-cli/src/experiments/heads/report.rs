@@ -20,8 +20,8 @@ pub fn document(experiment: &HeadsExperiment, results: &HeadsResults) -> anyhow:
     Ok(Document {
         title: format!("Bayesian heads on frozen features of {}", results.data),
         intro: vec![format!(
-            "{} pooled features per picture; {} SVI steps per head, seeds {}, {} posterior samples per prediction. Learned from \
-             {train} pictures, tested on {test}, and shown {corrupted} corrupted ones of each of {} kinds.",
+            "{} pooled features per image; {} SVI steps per head, seeds {}, {} posterior samples per prediction. Learned from \
+             {train} images, tested on {test}, and shown {corrupted} corrupted ones of each of {} kinds.",
             results.features,
             results.settings.training.steps,
             seeds.join(", "),
@@ -166,7 +166,7 @@ fn entropies(experiment: &HeadsExperiment, results: &HeadsResults) -> anyhow::Re
     }
     Ok(Section::new("Knowing what it does not know").figure(Figure::of(
         "entropy",
-        "Densities of the predictive entropy, first seed: clean test pictures, and all corruptions at severity 5.",
+        "Densities of the predictive entropy, first seed: clean test images, and all corruptions at severity 5.",
         drawings,
     )))
 }
@@ -243,7 +243,7 @@ fn geometry(experiment: &HeadsExperiment) -> Section {
         ))
         .figure(Figure::new(
             "certified",
-            "The share of test pictures whose features no perturbation up to the radius can turn into a mistake.",
+            "The share of test images whose features no perturbation up to the radius can turn into a mistake.",
             CertifiedAccuracy {
                 title: "Certified accuracy".to_owned(),
                 x: Axis::log("radius (l2)"),

@@ -7,7 +7,7 @@ use super::super::config::RunConfig;
 use super::super::evaluation::ClassMetrics;
 use super::super::values::Values;
 
-/// How well one kind of corrupted pictures is told apart.
+/// How well one kind of corrupted images is told apart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CorruptionMetrics {
     /// The corruption.
@@ -139,11 +139,11 @@ impl HeadResult {
 /// The whole file.
 #[derive(Debug, Clone, Serialize)]
 pub struct HeadsResults {
-    /// The pictures.
+    /// The images.
     pub data: String,
     /// Training features, test features, corrupted ones of each kind.
     pub inputs: [usize; 3],
-    /// Features of a picture.
+    /// Features of a image.
     pub features: usize,
     /// The seeds.
     pub seeds: Vec<u64>,

@@ -3,7 +3,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | `train.safetensors`, `test.safetensors` | the two parts |
-//! | `corrupted/NAME-S.safetensors` | some test pictures after a corruption of severity S |
+//! | `corrupted/NAME-S.safetensors` | some test images after a corruption of severity S |
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use circulant_data::fetch::{FetchOptions, Progress, fetch};
 use circulant_data::known::KNOWN;
 use circulant_data::{ImageSet, Split};
 
-/// The seed of which pictures are corrupted, and of the corruptions' noise.
+/// The seed of which images are corrupted, and of the corruptions' noise.
 const SEED: u64 = 0;
 
 /// How the features are had.
@@ -30,29 +30,29 @@ pub struct FeatureRequest {
     pub folder: PathBuf,
     /// Computes those that are missing.
     pub encoder: Option<PathBuf>,
-    /// What the encoder wants done to pictures.
+    /// What the encoder wants done to images.
     pub preprocessing: Preprocessing,
-    /// The pictures, by name or path.
+    /// The images, by name or path.
     pub data: String,
-    /// Only the first pictures of each part.
+    /// Only the first images of each part.
     pub first: Option<usize>,
-    /// Test pictures that are corrupted.
+    /// Test images that are corrupted.
     pub corrupted: usize,
     /// The published files of CIFAR-10-C, instead of our corruptions.
     pub published: Option<PathBuf>,
 }
 
-/// Corrupted test pictures.
+/// Corrupted test images.
 pub struct Corrupted {
     /// How.
     pub corruption: Corruption,
     /// How strongly.
     pub severity: Severity,
-    /// Their features, as pictures of one row.
+    /// Their features, as images of one row.
     pub set: ImageSet,
 }
 
-/// All features, as pictures of one row.
+/// All features, as images of one row.
 pub struct FeatureSets {
     /// To learn from.
     pub train: ImageSet,
@@ -63,7 +63,7 @@ pub struct FeatureSets {
 }
 
 impl FeatureSets {
-    /// Features of every picture.
+    /// Features of every image.
     pub fn features(&self) -> usize {
         self.train.row()
     }
@@ -74,7 +74,7 @@ impl FeatureRequest {
         self.folder.join(format!("{name}.safetensors"))
     }
 
-    /// The pictures that are corrupted, drawn: a set may be in the order of its classes.
+    /// The images that are corrupted, drawn: a set may be in the order of its classes.
     fn few(&self, set: &ImageSet) -> anyhow::Result<ImageSet> {
         let mut indices = BatchOrder::new(SEED, set.len(), set.len())?.at(0).to_vec();
         indices.truncate(self.corrupted);
@@ -96,7 +96,7 @@ impl FeatureRequest {
         interrupt: &Interrupt,
     ) -> anyhow::Result<Done> {
         let mut total = Done {
-            pictures: 0,
+            images: 0,
             seconds: 0.0,
         };
         let Some(path) = &self.encoder else {
@@ -120,12 +120,12 @@ impl FeatureRequest {
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         let mut add = |set: &ImageSet, path: &Path, title: &str| -> anyhow::Result<()> {
             let done = compute(&encoder, set, path, Numbers::F32, interrupt, title)?;
-            total.pictures += done.pictures;
+            total.images += done.images;
             total.seconds += done.seconds;
             Ok(())
         };
-        add(&train, &self.file("train"), "training pictures")?;
-        add(&test, &self.file("test"), "test pictures")?;
+        add(&train, &self.file("train"), "training images")?;
+        add(&test, &self.file("test"), "test images")?;
         let few = self.few(&test)?;
         let published = self.published.as_deref().map(Published::open).transpose()?;
         for &corruption in Corruption::COMMON {
@@ -182,7 +182,7 @@ impl FeatureRequest {
         }
         ensure!(
             !corrupted.is_empty(),
-            "{} has no corrupted pictures; compute them with --encoder FILE.onnx",
+            "{} has no corrupted images; compute them with --encoder FILE.onnx",
             self.folder.join("corrupted").display()
         );
         ensure!(

@@ -9,7 +9,7 @@ use crate::report::number::grouped;
 pub fn plain(experiment: &HeadsExperiment, results: &HeadsResults) -> String {
     let seeds: Vec<String> = results.seeds.iter().map(u64::to_string).collect();
     let mut text = format!(
-        "{}: {} features, seeds {}, {} posterior samples; AUROC over {} kinds of corrupted pictures\n",
+        "{}: {} features, seeds {}, {} posterior samples; AUROC over {} kinds of corrupted images\n",
         results.data,
         results.features,
         seeds.join(", "),

@@ -7,7 +7,7 @@ use circulant::metrics::entropy_density;
 use super::super::certification::Quantiles;
 use super::super::evaluation::labels_of;
 use super::super::facts::Facts;
-use super::super::{pictures, source};
+use super::super::{layer_figures, source};
 use super::settings::LONGER;
 use super::{MnistExperiment, MnistOutcome, paper};
 use crate::report::figure::{
@@ -290,8 +290,8 @@ fn spectra(experiment: &MnistExperiment) -> anyhow::Result<Section> {
         let (network, posterior) = (&outcome.example.network, &outcome.variant.config.posterior);
         let title = &outcome.variant.title;
         if outcome.variant.config.model.kind.is_spectral() {
-            spectra.extend(pictures::spectrum(network, posterior, title)?);
-            filters.push(pictures::filters(network, posterior, title)?);
+            spectra.extend(layer_figures::spectrum(network, posterior, title)?);
+            filters.push(layer_figures::filters(network, posterior, title)?);
         }
     }
     let section = Section::new("Spectra and filters");

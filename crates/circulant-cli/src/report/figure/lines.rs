@@ -54,7 +54,7 @@ fn cut(line: &[Point], top: f64, bottom: f64) -> Vec<Vec<Point>> {
     parts
 }
 
-/// At most four points per pixel column: the first, the lowest, the highest and the last. The picture is the
+/// At most four points per pixel column: the first, the lowest, the highest and the last. The figure is the
 /// same, and a million steps do not become megabytes.
 pub(super) fn thinned(points: Vec<Point>) -> Vec<Point> {
     const FEW: usize = 1200;

@@ -1,4 +1,4 @@
-//! The numbers behind the pictures of a network, against what the library says about it.
+//! The numbers behind the layer_figures of a network, against what the library says about it.
 
 use burn::module::Param;
 use burn::tensor::Tensor;
@@ -6,8 +6,8 @@ use circulant::bayes::{Bayesian, BayesianConfig};
 use circulant::geometry::Lipschitz;
 use circulant::models::{HiddenKind, HiddenLayer, ImageClassifier, ImageClassifierConfig};
 use circulant_cli::experiments::config::{Inference, ModelKind, PosteriorConfig, RunConfig};
+use circulant_cli::experiments::layer_figures::{hidden_layers, output_singular_values};
 use circulant_cli::experiments::model;
-use circulant_cli::experiments::pictures::{hidden_layers, output_singular_values};
 
 fn network(
     kind: ModelKind,

@@ -1,4 +1,4 @@
-//! The numbers behind the pictures of one layer: magnitudes, filters, singular values, whatever its kind.
+//! The values behind the figures of one layer: magnitudes, filters, singular values, whatever its kind.
 
 use anyhow::Context;
 use burn::module::Param;
@@ -23,7 +23,7 @@ pub(super) enum Shape {
     Dense([usize; 2]),
 }
 
-/// The numbers of a tensor.
+/// The values of a tensor.
 pub(super) fn to_host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     let data = tensor.into_data().convert::<f64>();
     data.try_into_vec().expect("converted to f64 just before")

@@ -1,11 +1,11 @@
-//! Pictures of what a network has learned, beside its prior: spectra, filters, singular values.
+//! Figures of what a network has learned, beside its prior: spectra, filters, singular values.
 //!
-//! [`hidden_layers`] takes a network apart; every [`LayerPicture`] draws itself. [`spectrum`] and [`filters`] are the
+//! [`hidden_layers`] takes a network apart; every [`LayerFigures`] draws itself. [`spectrum`] and [`filters`] are the
 //! short way for networks of one hidden layer, which those of the paper are.
 //!
 //! Filters are circular: they are drawn with offset 0 in the middle.
 
-mod numbers;
+mod layer_values;
 
 use anyhow::Context;
 use burn::module::Module;
@@ -14,7 +14,7 @@ use circulant::models::{HiddenLayer, ImageClassifier};
 use circulant::noise::standard_normal;
 use circulant::noise::{Noise, Purpose};
 
-use self::numbers::{Shape, to_host};
+use self::layer_values::{Shape, to_host};
 use super::config::PosteriorConfig;
 use crate::report::figure::{
     Axis, AxisKind, Curve, CurveLook, Curves, Drawing, Filter, Filters, Spectra, Spectrum,
@@ -58,18 +58,18 @@ pub fn filters(
 pub fn output_singular_values(network: &Bayesian<ImageClassifier>) -> anyhow::Result<Vec<f64>> {
     let weight = network.valid().mean().output.weight.val();
     let [inputs, outputs] = weight.dims();
-    numbers::matrix_singular_values(inputs, outputs, &to_host(weight))
+    layer_values::matrix_singular_values(inputs, outputs, &to_host(weight))
 }
 
 /// The hidden layers of a network, with the priors that `posterior` gave them.
 pub fn hidden_layers(
     network: &Bayesian<ImageClassifier>,
     posterior: &PosteriorConfig,
-) -> anyhow::Result<Vec<LayerPicture>> {
+) -> anyhow::Result<Vec<LayerFigures>> {
     let network = network.valid();
     let mean = network.mean();
     let layers = mean.hidden_layers().map(|(name, layer)| {
-        let path = format!("{name}.{}", numbers::parameter(layer));
+        let path = format!("{name}.{}", layer_values::parameter(layer));
         let factor = network.posteriors().find(|(found, _)| *found == path);
         let factor = factor
             .with_context(|| format!("{path} has no posterior"))?
@@ -88,7 +88,7 @@ pub fn hidden_layers(
                 Some(SpectralPrior::new(&layout, &spectrum)?)
             }
         };
-        Ok(LayerPicture {
+        Ok(LayerFigures {
             name,
             mean: layer.clone(),
             shape: Shape::of(layer, mean.grid()),
@@ -105,7 +105,7 @@ fn softplus(z: f64) -> f64 {
 }
 
 /// A hidden layer: the posterior's mean, its draws, and the prior's.
-pub struct LayerPicture {
+pub struct LayerFigures {
     /// As in the network: `hidden`, `body.0`.
     pub name: String,
     /// Of the prior, if it is learned: at the posterior's mean.
@@ -117,7 +117,7 @@ pub struct LayerPicture {
     prior: Option<SpectralPrior>,
 }
 
-impl LayerPicture {
+impl LayerFigures {
     /// The prior of spectral coordinates; at a learned slope's mean.
     pub fn spectral_prior(&self) -> Option<&SpectralPrior> {
         self.prior.as_ref()
@@ -255,7 +255,7 @@ impl LayerPicture {
         };
         (0..count).map(|sample| {
             let key = Noise::new(0, Purpose::Prediction, 0, sample).next_key();
-            numbers::with_values(&self.mean, to_host(self.posterior.sample(key)))
+            layer_values::with_values(&self.mean, to_host(self.posterior.sample(key)))
         })
     }
 
@@ -272,7 +272,7 @@ impl LayerPicture {
                     values
                 }
             };
-            numbers::with_values(&self.mean, values)
+            layer_values::with_values(&self.mean, values)
         })
     }
 
