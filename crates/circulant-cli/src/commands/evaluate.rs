@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use circulant::bayes::Predictions;
-use circulant::metrics::{Bootstrap, ClassificationIntervals, Probabilities, entropy_density};
+use circulant::metrics::{Bootstrap, ClassificationIntervals, Probabilities};
 use clap::Args;
 
 use super::output::{json_line, print};
@@ -14,10 +14,11 @@ use crate::experiments::evaluation::{
     BINS, OodMetrics, Sampling, class_metrics, ood_metrics, probabilities,
 };
 use crate::experiments::facts::Facts;
+use crate::experiments::figures;
 use crate::experiments::loaded::LoadedRun;
 use crate::experiments::metrics::{Metrics, OodEvaluation};
 use crate::experiments::{Held, source};
-use crate::report::figure::{Densities, Density, ENTROPY_ZOOM, Reliability};
+use crate::report::figure::{Drawing, Reliability};
 use crate::report::{Document, Figure, Section};
 use circulant_data::{ImageSet, Split};
 
@@ -79,7 +80,7 @@ impl Evaluate {
         let id = self.predict(&run, &set)?;
         let (class, diagram) = class_metrics(&probabilities(&id)?, &labels)?;
         let bootstrap = self.intervals.then(|| Bootstrap::new(self.seed));
-        let mut densities = vec![density(set.source(), &id)?];
+        let mut entropies = vec![(set.source().to_owned(), id.predictive_entropy.clone())];
         let mut evaluated = Metrics {
             run: self.run.clone(),
             model: run.folder.config.model.kind.name(),
@@ -103,7 +104,8 @@ impl Evaluate {
             let scores = |predictions: &Predictions| -> Vec<f32> {
                 predictions.predictive_entropy.iter().map(|h| -h).collect()
             };
-            densities.push(density(other.source(), &predictions)?);
+            let name = other.source().to_owned();
+            entropies.push((name, predictions.predictive_entropy.clone()));
             evaluated.ood.push(OodEvaluation {
                 data: other.source().to_owned(),
                 metrics: ood_metrics(&id, &predictions)?,
@@ -116,7 +118,12 @@ impl Evaluate {
         run.folder.write_metrics(&evaluated)?;
         if let Some(path) = &self.report {
             let reliability = Reliability::from_diagram("Calibration", &diagram);
-            document(&run, &evaluated, reliability, densities).write(path)?;
+            let entropies: Vec<(&str, &[f32])> = entropies
+                .iter()
+                .map(|(name, entropies)| (name.as_str(), entropies.as_slice()))
+                .collect();
+            let entropy = figures::entropies("Predictive entropy", id.classes, &entropies)?;
+            document(&run, &evaluated, reliability, entropy).write(path)?;
             eprintln!("wrote {}", path.display());
         }
         if self.json {
@@ -164,11 +171,6 @@ fn part(place: &str, default: Split) -> (&str, Split) {
         }
     }
     (place, default)
-}
-
-fn density(name: &str, predictions: &Predictions) -> anyhow::Result<Density> {
-    let curve = entropy_density(&predictions.predictive_entropy, predictions.classes, 400)?;
-    Ok(Density::from_curve(name, &curve))
 }
 
 fn table(evaluated: &Metrics) -> String {
@@ -222,14 +224,8 @@ fn document(
     run: &LoadedRun,
     evaluated: &Metrics,
     reliability: Reliability,
-    densities: Vec<Density>,
+    entropy: Drawing,
 ) -> Document {
-    let entropies = Densities {
-        title: "Predictive entropy".to_owned(),
-        label: "predictive entropy (nats)".to_owned(),
-        densities,
-        zoom: Some(ENTROPY_ZOOM),
-    };
     let section = Section::new("Calibration and entropy")
         .figure(Figure::new(
             "reliability",
@@ -239,7 +235,7 @@ fn document(
         .figure(Figure::new(
             "entropy",
             "Inputs like the training data should be on the left, out-of-distribution ones on the right.",
-            entropies.draw(),
+            entropy,
         ));
     Document {
         title: format!("{}: evaluation", evaluated.model),

@@ -3,10 +3,11 @@
 mod heads;
 mod vit;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use super::data::display::Display;
 use super::flags::Fetching;
@@ -40,6 +41,18 @@ impl Reproduce {
             Experiment::Vit(command) => command.run(),
         }
     }
+}
+
+/// Prints what an experiment gave, and says where the report is.
+fn finish(
+    json: bool,
+    results: &impl Serialize,
+    table: impl FnOnce() -> String,
+    out: &Path,
+) -> anyhow::Result<()> {
+    print(&if json { pretty(results)? } else { table() })?;
+    eprintln!("look at {}", out.join("report.html").display());
+    Ok(())
 }
 
 /// Six Bayesian models on MNIST, with Fashion-MNIST as out-of-distribution data.
@@ -124,16 +137,8 @@ impl Mnist {
         let experiment = plan.run(&interrupt)?;
         eprintln!("writing the report");
         let results = experiment.write()?;
-        if self.json {
-            print(&pretty(&results)?)?;
-        } else {
-            print(&plain(&experiment, &results))?;
-        }
-        eprintln!(
-            "{:.0} s; look at {}",
-            results.wall_seconds,
-            self.out.join("report.html").display()
-        );
-        Ok(())
+        eprintln!("{:.0} s", results.wall_seconds);
+        let table = || plain(&experiment, &results);
+        finish(self.json, &results, table, &self.out)
     }
 }

@@ -13,9 +13,10 @@
 //! | `loaded.rs`, `exported.rs` | a trained run, used on other data; the same in two files of the library |
 //! | `metrics.rs`, `baseline.rs` | `metrics.json`; whether anything was learned |
 //! | `calibration.rs` | a temperature for the read-out |
+//! | `figures.rs` | figures that several reports have |
 //! | `layer_figures.rs` | spectra, filters and singular values of a network beside its prior |
 //! | `progress.rs`, `interrupt.rs` | bars or lines; Ctrl-C |
-//! | `values.rs` | a number of several seeds |
+//! | `variant.rs`, `values.rs` | a model trained with several seeds; a number of several seeds |
 //! | `version.rs` | the version of everything that is written |
 //! | `facts.rs` | versions, commit, machine |
 //! | `mnist/` | the paper's first experiment and its report |
@@ -30,6 +31,7 @@ pub mod evaluation;
 pub mod exported;
 pub mod facts;
 pub mod features;
+pub mod figures;
 pub mod folder;
 pub mod heads;
 pub mod inspection;
@@ -44,6 +46,7 @@ pub mod progress;
 pub mod source;
 pub mod training;
 pub mod values;
+pub mod variant;
 pub mod version;
 pub mod vit;
 

@@ -2,6 +2,17 @@
 
 use serde::Serialize;
 
+use crate::report::Estimate;
+
+impl From<&Values> for Estimate {
+    fn from(values: &Values) -> Self {
+        Self {
+            mean: values.mean,
+            spread: (values.values.len() > 1).then_some(values.std),
+        }
+    }
+}
+
 /// One number per seed, with their mean and standard deviation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Values {

@@ -32,6 +32,15 @@ impl Metric {
             better,
         }
     }
+
+    /// The name, and an arrow that says which way is better.
+    pub fn heading(&self) -> String {
+        let arrow = match self.better {
+            Better::Higher => '↑',
+            Better::Lower => '↓',
+        };
+        format!("{} {arrow}", self.name)
+    }
 }
 
 /// A mean over seeds.
@@ -84,11 +93,7 @@ impl Comparison {
         let mut columns = vec![Column::text(self.subject.clone())];
         columns.extend(self.facts.iter().cloned());
         for metric in &self.metrics {
-            let arrow = match metric.better {
-                Better::Higher => '↑',
-                Better::Lower => '↓',
-            };
-            let group = format!("{} {arrow}", metric.name);
+            let group = metric.heading();
             if has_paper {
                 let names = ["ours", "paper"];
                 columns.extend(names.map(|name| Column::number(name).grouped(group.clone())));

@@ -7,8 +7,7 @@ use clap::Args;
 
 use super::super::data::display::Display;
 use super::super::flags::{Fetching, Preparing};
-use super::super::output::print;
-use crate::experiments::folder::pretty;
+use super::finish;
 use crate::experiments::heads::sets::FeatureRequest;
 use crate::experiments::heads::settings::{heads, shared};
 use crate::experiments::heads::{HeadsPlan, plain};
@@ -121,12 +120,7 @@ impl Heads {
         let experiment = plan.run(&interrupt)?;
         eprintln!("writing the report");
         let results = experiment.write()?;
-        if self.json {
-            print(&pretty(&results)?)?;
-        } else {
-            print(&plain(&experiment, &results))?;
-        }
-        eprintln!("look at {}", self.out.join("report.html").display());
-        Ok(())
+        let table = || plain(&experiment, &results);
+        finish(self.json, &results, table, &self.out)
     }
 }

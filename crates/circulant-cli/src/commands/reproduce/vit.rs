@@ -8,9 +8,8 @@ use clap::Args;
 
 use super::super::data::display::Display;
 use super::super::flags::Fetching;
-use super::super::output::print;
 use super::super::reading::parse_size;
-use crate::experiments::folder::pretty;
+use super::finish;
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::version::VERSION;
 use crate::experiments::vit::curvature::CurvatureSettings;
@@ -133,13 +132,8 @@ impl Vit {
         let experiment = plan.run(&interrupt)?;
         eprintln!("writing the report");
         let results = experiment.write()?;
-        if self.json {
-            print(&pretty(&results)?)?;
-        } else {
-            print(&plain(&results, experiment.plan.sets.paper))?;
-        }
-        eprintln!("look at {}", self.out.join("report.html").display());
-        Ok(())
+        let table = || plain(&results, experiment.plan.sets.paper);
+        finish(self.json, &results, table, &self.out)
     }
 
     fn configs(&self, sets: &VitSets) -> anyhow::Result<Vec<VitConfig>> {

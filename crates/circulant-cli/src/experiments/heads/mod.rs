@@ -10,10 +10,9 @@ mod table;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::Context;
 use burn::module::Module;
-use circulant::bayes::{Bayesian, Predictions, Stop};
-use circulant::data::LabelledData;
+use circulant::bayes::{Bayesian, Predictions};
 use circulant::geometry::{CertificateConfig, Lipschitz, PosteriorGeometryConfig, Target};
 use circulant::models::ImageClassifier;
 use serde::{Deserialize, Serialize};
@@ -23,12 +22,12 @@ use self::sets::FeatureSets;
 use super::certification::Quantiles;
 use super::config::RunConfig;
 use super::evaluation::{Sampling, class_metrics, labels_of, ood_metrics, probabilities};
-use super::folder::{DataFacts, RunFolder, write_report};
+use super::folder::{RunFolder, write_report};
 use super::interrupt::Interrupt;
 use super::lines::{self, Log};
-use super::mnist::settings::Variant;
 use super::source;
-use super::training::{Observer, train_observed};
+use super::training::Observer;
+use super::variant::{SharedRuns, Variant};
 
 pub use report::document;
 pub use table::plain;
@@ -106,16 +105,10 @@ impl HeadsPlan {
     /// Trains and evaluates everything. Runs that are already whole in the folder are not repeated.
     pub fn run(self, interrupt: &Interrupt) -> anyhow::Result<HeadsExperiment> {
         let start = Instant::now();
-        ensure!(!self.seeds.is_empty(), "expected at least one seed");
-        let facts = DataFacts::of(&self.sets.train);
         let normalisation = &self.settings.data.normalisation;
-        let data = source::labelled(&self.sets.train, normalisation, facts.classes)?;
-        let work = Work {
-            plan: &self,
-            facts,
-            data,
-            interrupt,
-        };
+        let (seeds, train) = (&self.seeds, &self.sets.train);
+        let runs = SharedRuns::new(&self.out, seeds, train, normalisation, interrupt)?;
+        let work = Work { plan: &self, runs };
         let heads: anyhow::Result<Vec<HeadOutcome>> =
             self.heads.iter().map(|head| work.outcome(head)).collect();
         Ok(HeadsExperiment {
@@ -145,9 +138,7 @@ impl Observer for BoundLog {
 
 struct Work<'a> {
     plan: &'a HeadsPlan,
-    facts: DataFacts,
-    data: LabelledData<4>,
-    interrupt: &'a Interrupt,
+    runs: SharedRuns<'a>,
 }
 
 /// What the first seed is used for besides its metrics.
@@ -186,39 +177,17 @@ impl Work<'_> {
         variant: &Variant,
         seed: u64,
     ) -> anyhow::Result<(RunFolder, HeadMetrics, Example)> {
-        let mut config = variant.config.clone();
-        config.training.seed = seed;
-        let path = self
-            .plan
-            .out
-            .join("runs")
-            .join(&variant.name)
-            .join(format!("seed-{seed}"));
-        let steps = config.training.steps;
-        let folder = RunFolder::at(&path, config, self.facts.clone())?;
-        let title = format!("{}, seed {seed}", variant.title);
-        let log_path = path.join("lipschitz.jsonl");
+        let folder = self.runs.folder(variant, seed)?;
+        let log_path = folder.path().join("lipschitz.jsonl");
         // Lines of steps that no checkpoint has are forgotten with them.
         let done = folder.steps()?.len() as u64;
         let mut kept: Vec<BoundLine> = lines::read(&log_path)?;
         kept.retain(|line| folder.checkpoint().exists() && line.step <= done);
         let mut observer = BoundLog {
-            every: (steps / LOOKS).max(1),
+            every: (folder.config.training.steps / LOOKS).max(1),
             log: Log::open(&log_path, &kept)?,
         };
-        let trained = train_observed(
-            &folder,
-            &self.data,
-            self.interrupt,
-            &title,
-            Some(&mut observer),
-        )?;
-        if trained.stop == Stop::Asked {
-            bail!(
-                "stopped in {title}; the same command resumes there (--out {})",
-                self.plan.out.display()
-            );
-        }
+        let trained = self.runs.train(&folder, variant, Some(&mut observer))?;
         let (metrics, id, ood_entropy) = self.evaluate(&trained.network, seed, trained.seconds)?;
         let example = Example {
             network: trained.network,

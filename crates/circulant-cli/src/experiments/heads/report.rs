@@ -1,17 +1,11 @@
 //! `report.html` of the experiment.
 
-use circulant::metrics::entropy_density;
-
 use super::super::facts::Facts;
+use super::super::figures;
 use super::results::{HeadResult, HeadsResults};
 use super::{HeadOutcome, HeadsExperiment, paper};
-use crate::report::figure::{
-    Axis, CertifiedAccuracy, Curve, Curves, Densities, Density, Distribution, ENTROPY_ZOOM,
-    Histograms, Radii,
-};
-use crate::report::{
-    Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section, Table,
-};
+use crate::report::figure::{Axis, Curve, CurveLook, Curves, Distribution, Radii};
+use crate::report::{Cell, Column, Comparison, ComparisonRow, Document, Figure, Section, Table};
 
 /// The page.
 pub fn document(experiment: &HeadsExperiment, results: &HeadsResults) -> anyhow::Result<Document> {
@@ -58,15 +52,7 @@ fn main_table(experiment: &HeadsExperiment, results: &HeadsResults) -> Section {
                 Cell::Count(result.weights as u64),
                 Cell::number(result.seconds.mean, 1),
             ],
-            ours: result
-                .columns()
-                .map(|values| {
-                    Some(Estimate {
-                        mean: values.mean,
-                        spread: (values.values.len() > 1).then_some(values.std),
-                    })
-                })
-                .to_vec(),
+            ours: result.columns().map(|values| Some(values.into())).to_vec(),
             paper: paper.map_or(vec![None; 6], |row| row.to_vec()),
         }
     };
@@ -114,10 +100,7 @@ fn spectrum(results: &HeadsResults) -> Section {
         let mut curves = vec![Curve::over_seeds("spectral", x(), &runs)];
         for head in results.heads.iter().filter(|head| head.modes.is_none()) {
             let level = vec![pick(head).mean; spectral.len()];
-            curves.push(
-                Curve::new(head.name.clone(), x(), level)
-                    .looking(crate::report::figure::CurveLook::Dashed),
-            );
+            curves.push(Curve::new(head.name.clone(), x(), level).looking(CurveLook::Dashed));
         }
         Curves {
             title: title.to_owned(),
@@ -147,22 +130,14 @@ fn entropies(experiment: &HeadsExperiment, results: &HeadsResults) -> anyhow::Re
         .iter()
         .filter(|outcome| !outcome.ood_entropy.is_empty())
     {
-        let density = |name: &str, entropies: &[f32]| -> anyhow::Result<Density> {
-            Ok(Density::from_curve(
-                name,
-                &entropy_density(entropies, classes, 400)?,
-            ))
-        };
-        let densities = Densities {
-            title: outcome.variant.title.clone(),
-            label: "predictive entropy (nats)".to_owned(),
-            densities: vec![
-                density(&results.data, &outcome.id_entropy)?,
-                density("corrupted, severity 5", &outcome.ood_entropy)?,
+        drawings.push(figures::entropies(
+            &outcome.variant.title,
+            classes,
+            &[
+                (&results.data, &outcome.id_entropy),
+                ("corrupted, severity 5", &outcome.ood_entropy),
             ],
-            zoom: Some(ENTROPY_ZOOM),
-        };
-        drawings.push(densities.draw());
+        )?);
     }
     Ok(Section::new("Knowing what it does not know").figure(Figure::of(
         "entropy",
@@ -227,27 +202,19 @@ fn geometry(experiment: &HeadsExperiment) -> Section {
         .figure(Figure::new(
             "lipschitz",
             "Lipschitz bounds of networks drawn from each posterior.",
-            Histograms {
-                title: "Lipschitz bounds under the posterior".to_owned(),
-                x: Axis::log("upper bound on the Lipschitz constant"),
-                distributions: experiment
+            figures::lipschitz(experiment
                     .heads
                     .iter()
                     .map(|outcome| Distribution {
                         name: outcome.variant.title.clone(),
                         values: outcome.bounds.clone(),
                     })
-                    .collect(),
-            }
-            .draw(),
+                    .collect()),
         ))
         .figure(Figure::new(
             "certified",
             "The share of test images whose features no perturbation up to the radius can turn into a mistake.",
-            CertifiedAccuracy {
-                title: "Certified accuracy".to_owned(),
-                x: Axis::log("radius (l2)"),
-                models: experiment
+            figures::certified(experiment
                     .heads
                     .iter()
                     .map(|outcome| Radii {
@@ -255,9 +222,7 @@ fn geometry(experiment: &HeadsExperiment) -> Section {
                         radii: outcome.radii.clone(),
                         inputs: outcome.result.geometry.inputs,
                     })
-                    .collect(),
-            }
-            .draw(),
+                    .collect()),
         ))
 }
 

@@ -1,7 +1,7 @@
 //! The nine heads, and what they share.
 
 use super::super::config::{ModelKind, RunConfig};
-use super::super::mnist::settings::Variant;
+use super::super::variant::Variant;
 
 /// Widths of the dense heads.
 pub const WIDTHS: [usize; 2] = [32, 128];

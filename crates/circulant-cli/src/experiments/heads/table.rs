@@ -2,7 +2,6 @@
 
 use super::results::HeadsResults;
 use super::{HeadsExperiment, paper};
-use crate::report::Better;
 use crate::report::number::grouped;
 
 /// All heads.
@@ -18,12 +17,7 @@ pub fn plain(experiment: &HeadsExperiment, results: &HeadsResults) -> String {
     );
     text.push_str(&format!("{:<20}{:>9}", "head", "weights"));
     for metric in paper::metrics() {
-        let arrow = if metric.better == Better::Higher {
-            "↑"
-        } else {
-            "↓"
-        };
-        text.push_str(&format!("{:>12}", format!("{} {arrow}", metric.name)));
+        text.push_str(&format!("{:>12}", metric.heading()));
     }
     text.push_str(&format!(
         "{:>11}{:>10}{:>9}\n",

@@ -10,21 +10,17 @@ mod table;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{bail, ensure};
-use circulant::bayes::{Bayesian, Predictions, Stop};
-use circulant::data::LabelledData;
+use circulant::bayes::{Bayesian, Predictions};
 use circulant::metrics::ReliabilityDiagram;
 use circulant::models::ImageClassifier;
 
 use self::results::{MnistResult, MnistResults, RunMetrics};
 use self::sets::MnistSets;
-use self::settings::Variant;
 use super::config::RunConfig;
 use super::evaluation::{Sampling, class_metrics, labels_of, ood_metrics, probabilities};
-use super::folder::{DataFacts, RunFolder, StepLine, write_report};
+use super::folder::{StepLine, write_report};
 use super::interrupt::Interrupt;
-use super::source;
-use super::training::train;
+use super::variant::{SharedRuns, Variant};
 
 pub use report::document;
 pub use table::plain;
@@ -87,16 +83,10 @@ impl MnistPlan {
     /// Trains and evaluates everything. Runs that are already whole in the folder are not repeated.
     pub fn run(self, interrupt: &Interrupt) -> anyhow::Result<MnistExperiment> {
         let start = Instant::now();
-        ensure!(!self.seeds.is_empty(), "expected at least one seed");
-        let facts = DataFacts::of(&self.sets.train);
         let normalisation = &self.settings.data.normalisation;
-        let data = source::labelled(&self.sets.train, normalisation, facts.classes)?;
-        let work = Work {
-            plan: &self,
-            facts,
-            data,
-            interrupt,
-        };
+        let (seeds, train) = (&self.seeds, &self.sets.train);
+        let runs = SharedRuns::new(&self.out, seeds, train, normalisation, interrupt)?;
+        let work = Work { plan: &self, runs };
         let outcomes = |variants: &[Variant]| -> anyhow::Result<Vec<MnistOutcome>> {
             variants
                 .iter()
@@ -115,32 +105,16 @@ impl MnistPlan {
 
 struct Work<'a> {
     plan: &'a MnistPlan,
-    facts: DataFacts,
-    data: LabelledData<4>,
-    interrupt: &'a Interrupt,
+    runs: SharedRuns<'a>,
 }
 
 impl Work<'_> {
     fn outcome(&self, variant: &Variant) -> anyhow::Result<MnistOutcome> {
         let (mut runs, mut steps, mut example, mut count) = (Vec::new(), Vec::new(), None, [0; 2]);
         for &seed in &self.plan.seeds {
-            let mut config = variant.config.clone();
-            config.training.seed = seed;
-            let path = self.plan.out.join("runs").join(&variant.name);
-            let folder = RunFolder::at(
-                &path.join(format!("seed-{seed}")),
-                config,
-                self.facts.clone(),
-            )?;
+            let folder = self.runs.folder(variant, seed)?;
             count = [folder.facts.weights, folder.facts.biases];
-            let title = format!("{}, seed {seed}", variant.title);
-            let trained = train(&folder, &self.data, self.interrupt, &title)?;
-            if trained.stop == Stop::Asked {
-                bail!(
-                    "stopped in {title}; the same command resumes there (--out {})",
-                    self.plan.out.display()
-                );
-            }
+            let trained = self.runs.train(&folder, variant, None)?;
             let (metrics, evaluated) = self.evaluate(trained.network, seed, trained.seconds)?;
             runs.push(metrics);
             steps.push(folder.steps()?);

@@ -2,17 +2,16 @@
 
 use burn::module::Module;
 use circulant::geometry::{CertificateConfig, GeometryError, PosteriorGeometryConfig, Target};
-use circulant::metrics::entropy_density;
 
 use super::super::certification::Quantiles;
 use super::super::evaluation::labels_of;
 use super::super::facts::Facts;
-use super::super::{layer_figures, source};
+use super::super::{figures, layer_figures, source};
 use super::settings::LONGER;
 use super::{MnistExperiment, MnistOutcome, paper};
 use crate::report::figure::{
-    Axis, CertifiedAccuracy, Curve, Curves, Densities, Density, Distribution, Drawing,
-    ENTROPY_ZOOM, Histograms, LabelledPoint, PointGroup, Radii, Reliability, Scatter,
+    Axis, Curve, Curves, Distribution, Drawing, LabelledPoint, PointGroup, Radii, Reliability,
+    Scatter,
 };
 use crate::report::{
     BannerKind, Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section, Table,
@@ -92,12 +91,7 @@ fn upper(name: &str) -> &str {
 }
 
 fn comparison_row(outcome: &MnistOutcome, paper: Option<[f64; 6]>) -> ComparisonRow {
-    let ours = paper::ours(&outcome.result).map(|values| {
-        Some(Estimate {
-            mean: values.mean,
-            spread: (values.values.len() > 1).then_some(values.std),
-        })
-    });
+    let ours = paper::ours(&outcome.result).map(|values| Some(Estimate::from(values)));
     ComparisonRow {
         name: outcome.variant.title.clone(),
         facts: vec![
@@ -246,23 +240,15 @@ fn entropies(experiment: &MnistExperiment) -> anyhow::Result<Section> {
     let mut drawings = Vec::new();
     for outcome in &experiment.models {
         let example = &outcome.example;
-        let density = |name: &str, entropies: &[f32]| -> anyhow::Result<Density> {
-            let curve = entropy_density(entropies, example.id.classes, 400)?;
-            Ok(Density::from_curve(name, &curve))
-        };
-        let densities = Densities {
-            title: outcome.variant.title.clone(),
-            label: "predictive entropy (nats)".to_owned(),
-            densities: vec![
-                density(upper(sets.name), &example.id.predictive_entropy)?,
-                density(
-                    &format!("{} (OOD)", upper(sets.ood_name)),
-                    &example.ood.predictive_entropy,
-                )?,
+        let ood = format!("{} (OOD)", upper(sets.ood_name));
+        drawings.push(figures::entropies(
+            &outcome.variant.title,
+            example.id.classes,
+            &[
+                (upper(sets.name), &example.id.predictive_entropy),
+                (&ood, &example.ood.predictive_entropy),
             ],
-            zoom: Some(ENTROPY_ZOOM),
-        };
-        drawings.push(densities.draw());
+        )?);
     }
     Ok(Section::new("Knowing what it does not know").figure(Figure::of(
         "entropy",
@@ -385,22 +371,12 @@ fn geometry(experiment: &MnistExperiment) -> anyhow::Result<Section> {
         .figure(Figure::new(
             "lipschitz",
             format!("Lipschitz bounds of {BOUNDS} networks drawn from each posterior."),
-            Histograms {
-                title: "Lipschitz bounds under the posterior".to_owned(),
-                x: Axis::log("upper bound on the Lipschitz constant"),
-                distributions: bounds,
-            }
-            .draw(),
+            figures::lipschitz(bounds),
         ))
         .figure(Figure::new(
             "certified",
             "The share of test images that no perturbation up to the radius can turn into a mistake.",
-            CertifiedAccuracy {
-                title: "Certified accuracy".to_owned(),
-                x: Axis::log("radius (l2)"),
-                models: radii,
-            }
-            .draw(),
+            figures::certified(radii),
         )))
 }
 

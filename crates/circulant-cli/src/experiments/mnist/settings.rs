@@ -1,6 +1,7 @@
 //! Settings of the experiment: the defaults of all runs (see `config.rs`), and our own variants.
 
 use super::super::config::{ModelKind, RunConfig};
+use super::super::variant::Variant;
 
 /// What all six models share.
 pub fn shared() -> RunConfig {
@@ -8,17 +9,6 @@ pub fn shared() -> RunConfig {
     // One at the end; a run takes seconds.
     config.training.checkpoint_every = u64::MAX >> 1;
     config
-}
-
-/// A model with settings of its own.
-#[derive(Debug, Clone)]
-pub struct Variant {
-    /// Of its folder and in `results.json`.
-    pub name: String,
-    /// In tables.
-    pub title: String,
-    /// Its settings, apart from the seed.
-    pub config: RunConfig,
 }
 
 /// One of the six.

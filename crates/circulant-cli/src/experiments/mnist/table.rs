@@ -3,7 +3,6 @@
 use super::results::{MnistResult, MnistResults};
 use super::settings::LONGER;
 use super::{MnistExperiment, paper};
-use crate::report::Better;
 use crate::report::number::grouped;
 
 /// All models, and our variants below.
@@ -24,13 +23,8 @@ pub fn plain(experiment: &MnistExperiment, results: &MnistResults) -> String {
         results.samples
     ));
     let mut head = format!("{:<34}{:>9}", "model", "weights");
-    for (name, better) in paper::METRICS {
-        let arrow = if better == Better::Higher {
-            "↑"
-        } else {
-            "↓"
-        };
-        head.push_str(&format!("{:>12}", format!("{name} {arrow}")));
+    for metric in paper::metrics() {
+        head.push_str(&format!("{:>12}", metric.heading()));
     }
     head.push_str(&format!("{:>9}\n", "seconds"));
     text.push_str(&head);

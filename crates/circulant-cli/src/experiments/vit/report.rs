@@ -5,9 +5,7 @@ use super::folder::EpochLine;
 use super::results::{VitResult, VitResults, VitRunResult};
 use super::{VitExperiment, VitOutcome, paper};
 use crate::report::figure::{Axis, Curve, CurveLook, Curves, Drawing, Reliability};
-use crate::report::{
-    Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section, Table,
-};
+use crate::report::{Cell, Column, Comparison, ComparisonRow, Document, Figure, Section, Table};
 
 /// The page.
 pub fn document(experiment: &VitExperiment, results: &VitResults) -> Document {
@@ -57,12 +55,6 @@ pub fn document(experiment: &VitExperiment, results: &VitResults) -> Document {
 fn main_table(experiment: &VitExperiment, results: &VitResults) -> Section {
     let data = experiment.plan.sets.paper;
     let row = |model: &VitResult| {
-        let estimate = |values: &super::super::values::Values| {
-            Some(Estimate {
-                mean: values.mean,
-                spread: (values.values.len() > 1).then_some(values.std),
-            })
-        };
         let paper = data.map(|data| paper::row(data, model.name));
         let epochs = |pick: fn(&VitRunResult) -> u64| -> String {
             let epochs: Vec<String> = model.runs.iter().map(|run| pick(run).to_string()).collect();
@@ -88,7 +80,7 @@ fn main_table(experiment: &VitExperiment, results: &VitResults) -> Section {
                 Cell::number(model.images_per_second.mean, 0),
                 Cell::number(model.ece.mean, 3),
             ],
-            ours: vec![estimate(&model.accuracy), estimate(&model.nll)],
+            ours: vec![Some((&model.accuracy).into()), Some((&model.nll).into())],
             paper: paper.map_or(vec![None; 2], |row| vec![Some(row.accuracy), Some(row.nll)]),
         }
     };
