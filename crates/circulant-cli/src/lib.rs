@@ -7,4 +7,5 @@
 
 pub mod commands;
 pub mod experiments;
+mod files;
 pub mod report;

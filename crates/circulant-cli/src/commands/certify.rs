@@ -10,8 +10,8 @@ use super::output::{OutFile, RowFormat, json_line, print};
 use super::reading::Reading;
 use crate::experiments::certification::{Certification, InputRow, Quantiles, Radii, Summary};
 use crate::experiments::folder::pretty;
-use crate::experiments::folder::write;
 use crate::experiments::loaded::LoadedRun;
+use crate::files::write;
 use circulant_data::Split;
 
 /// Certify a trained network: how far inputs may move before its decision can change.

@@ -240,7 +240,7 @@ fn document(
     Document {
         title: format!("{}: evaluation", evaluated.model),
         intro: vec![format!("The run {}.", evaluated.run.display())],
-        banners: Vec::new(),
+        warnings: Vec::new(),
         sections: vec![
             Section::new("Metrics").with(crate::report::Block::Code(table(evaluated))),
             section,

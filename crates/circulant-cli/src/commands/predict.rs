@@ -10,9 +10,9 @@ use super::output::{OutFile, RowFormat, print};
 use super::reading::Reading;
 use crate::experiments::config::{DataConfig, Draw};
 use crate::experiments::evaluation::Sampling;
-use crate::experiments::folder::write;
 use crate::experiments::loaded::LoadedRun;
 use crate::experiments::version::VERSION;
+use crate::files::write;
 use circulant_data::{Split, npy};
 
 /// Predict the classes of images or features, with uncertainties.

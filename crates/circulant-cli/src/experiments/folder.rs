@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use circulant::bayes::{Bayesian, StepReport};
 use circulant::models::{ImageClassifier, ParameterCount};
-use circulant::train::{UNFINISHED, write_atomically};
+use circulant::train::UNFINISHED;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,7 @@ use super::lines::{self, Log};
 use super::metrics::Metrics;
 use super::model;
 use super::version::{self, Versioned};
+use crate::files::write;
 use crate::report::Document;
 use circulant_data::ImageSet;
 
@@ -277,16 +278,6 @@ pub fn claim(path: &Path) -> anyhow::Result<()> {
         path.display()
     );
     Ok(())
-}
-
-/// Replaces a file in one step; an error names it, and leaves what was there.
-pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    write_atomically(path, bytes.as_ref()).with_context(|| {
-        format!(
-            "cannot write {}; is there such a folder with space left, and may you write there?",
-            path.display()
-        )
-    })
 }
 
 /// Writes `report.html`, its figures as files, and `results.json`, which is there only when everything else is.

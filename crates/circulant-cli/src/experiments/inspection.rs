@@ -131,7 +131,7 @@ impl Inspected {
                 grouped(self.numbers.trained as u64),
                 grouped(run.steps)
             )],
-            banners: Vec::new(),
+            warnings: Vec::new(),
             sections,
             provenance: facts.facts.provenance(
                 vec![config.training.seed],

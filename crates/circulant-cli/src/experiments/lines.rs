@@ -9,7 +9,7 @@ use anyhow::Context;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::folder::write;
+use crate::files::write;
 
 /// All lines of a file, none if there is no file. A line that was being written when the process died is left out.
 pub fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Vec<T>> {

@@ -3,22 +3,12 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::ReportError;
 use super::escape::{escape, slug};
 use super::figure::{Drawing, figure_css};
 use super::provenance::Provenance;
 use super::style::PAGE_CSS;
-use super::table::Table;
-use super::write::write_atomically;
-
-/// How loud a banner is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BannerKind {
-    /// Good to know.
-    Note,
-    /// Changes what the numbers mean.
-    Warning,
-}
+use super::table::{RowError, Table};
+use crate::files::write;
 
 /// Drawings under one caption. They stand beside each other where there is room.
 #[derive(Debug, Clone, Default)]
@@ -56,8 +46,6 @@ pub enum Block {
     Table(Table),
     /// A figure over the whole width, or half of it when it has one drawing and a neighbour too.
     Figure(Figure),
-    /// A box that cannot be missed.
-    Banner(BannerKind, String),
     /// Text as it is, in a fixed-width font.
     Code(String),
 }
@@ -109,8 +97,8 @@ pub struct Document {
     pub title: String,
     /// Lines below the title.
     pub intro: Vec<String>,
-    /// Boxes above everything else.
-    pub banners: Vec<(BannerKind, String)>,
+    /// Boxes above everything else: what changes the meaning of the numbers.
+    pub warnings: Vec<String>,
     /// In order.
     pub sections: Vec<Section>,
     /// The footer.
@@ -119,7 +107,7 @@ pub struct Document {
 
 impl Document {
     /// The page.
-    pub fn html(&self) -> Result<String, ReportError> {
+    pub fn html(&self) -> Result<String, RowError> {
         let mut ids = Ids::default();
         // Reserved: the footer's own.
         ids.unique("provenance");
@@ -135,8 +123,11 @@ impl Document {
             html.push_str(&format!("<p class=\"intro\">{}</p>\n", escape(line)));
         }
         html.push_str("</header>\n");
-        for (severity, text) in &self.banners {
-            html.push_str(&banner(*severity, text));
+        for text in &self.warnings {
+            html.push_str(&format!(
+                "<div class=\"warning\" role=\"note\"><strong>Warning</strong> <span>{}</span></div>\n",
+                escape(text)
+            ));
         }
         let names: Vec<String> = self
             .sections
@@ -190,13 +181,13 @@ impl Document {
     }
 
     /// Writes the page; a reader sees all of it or none.
-    pub fn write(&self, path: &Path) -> Result<(), ReportError> {
-        write_atomically(path, &self.html()?)
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        write(path, self.html()?)
     }
 }
 
 /// Figures of one drawing that follow each other share a row.
-fn blocks(blocks: &[Block], ids: &mut Ids, html: &mut String) -> Result<(), ReportError> {
+fn blocks(blocks: &[Block], ids: &mut Ids, html: &mut String) -> Result<(), RowError> {
     let single =
         |block: &Block| matches!(block, Block::Figure(figure) if figure.drawings.len() == 1);
     for run in blocks.chunk_by(|one, other| single(one) && single(other)) {
@@ -208,7 +199,6 @@ fn blocks(blocks: &[Block], ids: &mut Ids, html: &mut String) -> Result<(), Repo
                 Block::Text(text) => html.push_str(&format!("<p>{}</p>\n", escape(text))),
                 Block::Table(table) => html.push_str(&table.html()?),
                 Block::Figure(part) => html.push_str(&figure(part, ids)),
-                Block::Banner(severity, text) => html.push_str(&banner(*severity, text)),
                 Block::Code(text) => html.push_str(&format!("<pre>{}</pre>\n", escape(text))),
             }
         }
@@ -236,17 +226,6 @@ fn figure(figure: &Figure, ids: &mut Ids) -> String {
     }
     html.push_str("</figure>\n");
     html
-}
-
-fn banner(severity: BannerKind, text: &str) -> String {
-    let (class, word) = match severity {
-        BannerKind::Note => ("note", "Note"),
-        BannerKind::Warning => ("warning", "Warning"),
-    };
-    format!(
-        "<div class=\"banner {class}\" role=\"note\"><strong>{word}</strong> <span>{}</span></div>\n",
-        escape(text)
-    )
 }
 
 /// Names already used in the page.

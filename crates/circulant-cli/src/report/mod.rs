@@ -1,31 +1,25 @@
 //! The report: one self-contained `report.html`. No other files, fonts or scripts; light and dark; for a
 //! desktop, a phone and a printer.
 //!
-//! A `Document` holds sections of text, tables, figures and banners, and ends with where its numbers come
+//! A `Document` holds sections of text, tables and figures, and ends with where its numbers come
 //! from. Figures take plain numbers (`figure`), tables take cells (`table`) or build themselves from our
 //! numbers and the paper's (`comparison`). All text from data is escaped.
 
 pub mod comparison;
 mod convert;
 pub mod document;
-mod error;
 mod escape;
 pub mod figure;
 pub mod number;
 pub mod provenance;
 mod style;
 pub mod table;
-mod write;
 
 pub use comparison::{Better, Comparison, ComparisonRow, Estimate, Metric};
-pub use document::{BannerKind, Block, Document, Figure, Section};
-pub use error::ReportError;
+pub use document::{Block, Document, Figure, Section};
 pub use provenance::Provenance;
-pub use table::{Align, Cell, Column, Table};
-pub use write::write_atomically;
+pub use table::{Align, Cell, Column, RowError, Table};
 
-#[cfg(test)]
-mod demo;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

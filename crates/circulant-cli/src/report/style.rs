@@ -2,11 +2,9 @@
 
 /// Everything but the figures.
 pub(super) const PAGE_CSS: &str = r#":root{color-scheme:light dark;--ground:#ffffff;--text:#1b1f24;--muted:#57606a;--line:#d5dae0;
---soft:#f4f6f8;--link:#0062a3;--better:#00694c;--worse:#b03a00;--warn-ground:#fff1e0;--warn-line:#d55e00;--warn-text:#6b2c00;
---note-ground:#e8f3fb;--note-line:#0072b2;--note-text:#0b3a5a}
+--soft:#f4f6f8;--link:#0062a3;--better:#00694c;--worse:#b03a00;--warn-ground:#fff1e0;--warn-line:#d55e00;--warn-text:#6b2c00}
 @media screen and (prefers-color-scheme:dark){:root{--ground:#14181d;--text:#e6e9ee;--muted:#a3adb9;--line:#363e48;
---soft:#1c2229;--link:#6bb7ec;--better:#4fd1a8;--worse:#ff9a62;--warn-ground:#3a2412;--warn-line:#f28a46;--warn-text:#ffd9bd;
---note-ground:#12283a;--note-line:#4fa8e0;--note-text:#cfe8fa}}
+--soft:#1c2229;--link:#6bb7ec;--better:#4fd1a8;--worse:#ff9a62;--warn-ground:#3a2412;--warn-line:#f28a46;--warn-text:#ffd9bd}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 body{margin:0;background:var(--ground);color:var(--text);
@@ -18,10 +16,9 @@ p{margin:.5rem 0;max-width:78ch}
 .intro{color:var(--muted)}
 a{color:var(--link)}
 nav ul{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;margin:1.2rem 0 0;padding:0;list-style:none;font-size:.92rem}
-.banner{margin:1.1rem 0;padding:.8rem 1rem;border-left:6px solid;border-radius:4px}
-.banner strong{margin-right:.4rem;text-transform:uppercase;letter-spacing:.04em;font-size:.85em}
-.warning{background:var(--warn-ground);border-color:var(--warn-line);color:var(--warn-text);font-size:1.08rem}
-.note{background:var(--note-ground);border-color:var(--note-line);color:var(--note-text)}
+.warning{margin:1.1rem 0;padding:.8rem 1rem;border-left:6px solid var(--warn-line);border-radius:4px;
+background:var(--warn-ground);color:var(--warn-text);font-size:1.08rem}
+.warning strong{margin-right:.4rem;text-transform:uppercase;letter-spacing:.04em;font-size:.85em}
 .table{margin:1.2rem 0}
 .caption{font-weight:600;margin:0 0 .4rem}
 .scroll{overflow-x:auto;-webkit-overflow-scrolling:touch;border:1px solid var(--line);border-radius:6px}
@@ -62,7 +59,7 @@ summary{cursor:pointer;color:var(--link);font-size:.92rem}
 @media screen and (max-width:760px){main{padding:18px 14px 32px}h1{font-size:1.5rem}h2{font-size:1.18rem;margin-top:1.8rem}
 .row>figure,.row>svg{flex-basis:100%;max-width:100%}th,td{padding:.4rem .42rem}
 tbody th{white-space:normal;min-width:6.5rem;max-width:8rem}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.5rem}}
-@media print{main{max-width:none;padding:0}nav{display:none}figure,.table,.banner{break-inside:avoid}h2{break-after:avoid}
+@media print{main{max-width:none;padding:0}nav{display:none}figure,.table,.warning{break-inside:avoid}h2{break-after:avoid}
 .scroll{overflow:visible;border:0}table{font-size:7.5pt}th,td{padding:2pt 3pt}body{font-size:10pt}
 .row{display:block}.row>figure,.row>svg.plot{display:inline-block;vertical-align:top;width:48%;max-width:48%;margin:0 1% 8pt 0}
 .row>figure svg.plot{width:100%;max-width:100%}}

@@ -1,8 +1,23 @@
 //! Tables: columns with an alignment and perhaps a common heading, cells that know how to look.
 
-use super::ReportError;
 use super::escape::escape;
 use super::number::{fixed, grouped, signed};
+
+/// A row that does not fit its table's header.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "table \"{table}\", row {row}: expected {expected} cells, got {got}; give one cell per column"
+)]
+pub struct RowError {
+    /// The caption of the table.
+    pub table: String,
+    /// Counted from 1.
+    pub row: usize,
+    /// The number of columns.
+    pub expected: usize,
+    /// The number of cells.
+    pub got: usize,
+}
 
 /// Where the text of a column stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -168,7 +183,7 @@ pub struct Table {
 }
 
 impl Table {
-    pub(super) fn html(&self) -> Result<String, ReportError> {
+    pub(super) fn html(&self) -> Result<String, RowError> {
         let mut html = String::from("<div class=\"table\">\n");
         if !self.caption.is_empty() {
             html.push_str(&format!(
@@ -209,7 +224,7 @@ impl Table {
         html.push_str("</tr>\n</thead>\n<tbody>\n");
         for (index, row) in self.rows.iter().enumerate() {
             if row.len() != self.columns.len() {
-                return Err(ReportError::Row {
+                return Err(RowError {
                     table: self.caption.clone(),
                     row: index + 1,
                     expected: self.columns.len(),

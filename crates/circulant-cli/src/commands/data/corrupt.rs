@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::super::output::{json_line, print};
 use super::super::reading::Reading;
 use crate::experiments::config::DataConfig;
-use crate::experiments::folder::write;
 use crate::experiments::progress::WorkProgress;
 use crate::experiments::source;
+use crate::files::write;
 use circulant_data::corrupt::{Corruption, Severity, contact_sheet, corrupt, encode_png};
 use circulant_data::{ImageSet, Pixels, Split, npy};
 

@@ -22,7 +22,7 @@ pub fn document(experiment: &HeadsExperiment, results: &HeadsResults) -> anyhow:
             results.samples,
             experiment.plan.sets.corrupted.len()
         )],
-        banners: Vec::new(),
+        warnings: Vec::new(),
         sections: vec![
             main_table(experiment, results),
             spectrum(results),

@@ -14,7 +14,7 @@ use crate::report::figure::{
     Scatter,
 };
 use crate::report::{
-    BannerKind, Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section, Table,
+    Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section, Table,
 };
 
 /// Test images whose radii are shown.
@@ -30,18 +30,15 @@ const SMOOTH: usize = 15;
 pub fn document(experiment: &MnistExperiment) -> anyhow::Result<Document> {
     let plan = &experiment.plan;
     let seeds: Vec<String> = plan.seeds.iter().map(u64::to_string).collect();
-    let mut banners = Vec::new();
+    let mut warnings = Vec::new();
     if !plan.sets.is_real() {
         let why = match &plan.sets.fallback {
             None => "as asked for".to_owned(),
             Some(reason) => format!("because MNIST could not be had: {reason}"),
         };
-        banners.push((
-            BannerKind::Warning,
-            format!(
+        warnings.push(format!(
                 "This ran on drawn glyphs, not on MNIST, {why}. The numbers cannot be held against the paper's. \
                  `circulant data fetch mnist fashion-mnist` gets the real data."
-            ),
         ));
     }
     let mut sections = vec![results(experiment)];
@@ -71,7 +68,7 @@ pub fn document(experiment: &MnistExperiment) -> anyhow::Result<Document> {
             plan.sets.test.len(),
             plan.sets.ood.len()
         )],
-        banners,
+        warnings,
         sections,
         provenance: Facts::gather().provenance(
             plan.seeds.clone(),

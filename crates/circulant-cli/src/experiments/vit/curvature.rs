@@ -12,10 +12,11 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::super::evaluation::labels_of;
-use super::super::folder::{pretty, write};
+use super::super::folder::pretty;
 use super::super::progress::WorkProgress;
 use super::super::version;
 use super::folder::VitFolder;
+use crate::files::write;
 use circulant_data::ImageSet;
 
 /// Images that go through the model at once: more of them need more memory.

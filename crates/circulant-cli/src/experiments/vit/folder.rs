@@ -19,10 +19,11 @@ use serde::{Deserialize, Serialize};
 
 use super::super::facts::Facts;
 use super::super::folder::{
-    CONFIG, DataFacts, FACTS, claim, clean, ensure_same, pretty, read_facts, write,
+    CONFIG, DataFacts, FACTS, claim, clean, ensure_same, pretty, read_facts,
 };
 use super::super::lines;
 use super::settings::VitConfig;
+use crate::files::write;
 
 /// `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -37,7 +37,7 @@ pub fn document(experiment: &VitExperiment, results: &VitResults) -> Document {
             ),
             results.stopped.clone(),
         ],
-        banners: Vec::new(),
+        warnings: Vec::new(),
         sections: vec![
             main_table(experiment, results),
             learning(experiment),

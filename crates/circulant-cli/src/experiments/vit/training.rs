@@ -12,7 +12,6 @@ use circulant::noise::NoiseKey;
 use circulant::train::{Trainer, TrainingError};
 
 use super::super::evaluation::labels_of;
-use super::super::folder::write;
 use super::super::interrupt::Interrupt;
 use super::super::lines::Log;
 use super::super::progress::WorkProgress;
@@ -20,6 +19,7 @@ use super::augment::Augmentation;
 use super::evaluation::{classify, logits};
 use super::folder::{EpochLine, VitFolder, best_epoch};
 use super::report::curves;
+use crate::files::write;
 use circulant_data::ImageSet;
 
 /// Between two checkpoints within an epoch.

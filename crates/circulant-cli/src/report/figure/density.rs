@@ -71,7 +71,6 @@ impl Densities {
             height: 170.0,
             x_label,
             y_label: y_label.to_owned(),
-            upright: false,
         };
         let x = Axis::default().scale(points.iter().flatten().map(|point| point.0), 0.0, 5);
         let Some((x, y)) = x.zip(height(&points)) else {

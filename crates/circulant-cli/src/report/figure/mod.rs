@@ -2,7 +2,6 @@
 //! never fails: what cannot be drawn is left out and counted below the axes, and a figure without any
 //! data says so. The same data give the same bytes.
 
-mod bars;
 mod canvas;
 mod certified;
 mod curves;
@@ -18,7 +17,6 @@ mod sheet;
 mod spectrum;
 mod text;
 
-pub use bars::{BarGroup, Bars};
 pub use certified::{CertifiedAccuracy, Radii};
 pub use curves::{Curve, CurveLook, Curves};
 pub use density::{Densities, Density, ENTROPY_ZOOM};

@@ -183,7 +183,6 @@ impl Sheet {
             height,
             x_label: x_label.to_owned(),
             y_label: y_label.to_owned(),
-            upright: false,
         }
     }
 
@@ -251,8 +250,6 @@ pub(super) struct Place {
     pub(super) height: f64,
     pub(super) x_label: String,
     pub(super) y_label: String,
-    /// Lines behind the data at the ticks of the x axis instead of the y axis.
-    pub(super) upright: bool,
 }
 
 /// A rectangle with two scales.
@@ -282,9 +279,7 @@ impl Panel {
     fn axes(&self, canvas: &mut Canvas, place: &Place) {
         for (value, label) in &self.y.ticks {
             let (_, y) = self.at(self.x.low, *value);
-            if !place.upright {
-                canvas.line(&[(self.left, y), (self.right, y)], Stroke::thin(Ink::Grid));
-            }
+            canvas.line(&[(self.left, y), (self.right, y)], Stroke::thin(Ink::Grid));
             let lettering = Lettering::new(SMALL, Ink::Muted).at(HPos::Right, VPos::Center);
             canvas.text((self.left - 6.0, y), label, lettering);
         }
@@ -295,9 +290,6 @@ impl Panel {
         let mut free = f64::MIN;
         for (value, label) in &self.x.ticks {
             let (x, _) = self.at(*value, self.y.low);
-            if place.upright {
-                canvas.line(&[(x, self.top), (x, self.bottom)], Stroke::thin(Ink::Grid));
-            }
             canvas.line(
                 &[(x, self.bottom), (x, self.bottom + 4.0)],
                 Stroke::thin(Ink::Axis),
