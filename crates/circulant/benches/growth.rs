@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use burn::nn::LinearConfig;
 use burn::tensor::{Device, Distribution, Tensor};
-use circulant::bayes::PredictiveConfig;
+use circulant::bayes::{BayesianConfig, PredictiveConfig};
 use circulant::models::{HiddenKind, ImageClassifierConfig};
 use circulant::nn::{SpectralBccb2dConfig, SpectralCirculant1dConfig};
 use options::Options;
@@ -122,7 +122,7 @@ impl Points {
             return;
         }
         let model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(device);
-        let network = model.bayesian_config().init(model).expect("valid");
+        let network = BayesianConfig::new().init(model).expect("valid");
         let shape = [INPUTS, 1, 28, 28];
         let x = Tensor::<4>::random(shape, Distribution::Uniform(0.0, 1.0), device);
         for samples in SAMPLES {

@@ -3,7 +3,8 @@
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Device, Shape, Tensor};
 
-use crate::nn::to_host;
+use crate::nn::{COORDINATES, SpectrumMark, to_host};
+use crate::operator::Layout;
 
 /// Where the walk is.
 #[derive(Debug, Default)]
@@ -25,6 +26,12 @@ impl ParameterPath {
     pub(crate) fn name(&self) -> String {
         self.0.join(".")
     }
+
+    /// What the paths of the fields beside the one that was entered last begin with.
+    pub(crate) fn around(&self) -> String {
+        let around = self.0.split_last().map_or(&[][..], |(_, around)| around);
+        around.iter().flat_map(|name| [name, "."]).collect()
+    }
 }
 
 /// A float parameter that is trained.
@@ -36,12 +43,21 @@ pub(crate) struct FoundParameter {
     pub(crate) shape: Shape,
     pub(crate) values: Vec<f64>,
     pub(crate) device: Device,
+    /// The layout, if these are the coordinates of a spectral layer.
+    pub(crate) spectrum: Option<Layout>,
 }
 
 /// All of them, in the order of visits. On an autodiff device, frozen ones are left out.
 pub(crate) fn trained_parameters<M: Module>(module: &M) -> Vec<FoundParameter> {
     let mut search = Search::default();
     module.visit(&mut search);
+    for (layer, layout) in search.spectra {
+        let coordinates = layer + COORDINATES;
+        let found = search.found.iter_mut();
+        if let Some(found) = found.into_iter().find(|found| found.path == coordinates) {
+            found.spectrum = Some(layout);
+        }
+    }
     search.found
 }
 
@@ -50,10 +66,15 @@ struct Search {
     path: ParameterPath,
     visited: usize,
     found: Vec<FoundParameter>,
+    /// The spectral layers, as the beginning of the paths of their parameters.
+    spectra: Vec<(String, Layout)>,
 }
 
 impl ModuleVisitor for Search {
     fn enter_module(&mut self, name: &str, container: &str) {
+        if let Some(layout) = SpectrumMark::layout(name, container) {
+            self.spectra.push((self.path.around(), layout));
+        }
         self.path.enter(name, container);
     }
 
@@ -75,6 +96,7 @@ impl ModuleVisitor for Search {
             shape: tensor.shape(),
             values: to_host(tensor),
             device,
+            spectrum: None,
         });
     }
 }

@@ -111,9 +111,9 @@ pub fn save<M: Module>(module: &M, path: impl AsRef<Path>) -> Result<(), RecordE
 /// # let directory = tempfile::tempdir()?;
 /// # let path = directory.path().join("layer.safetensors");
 ///
-/// let layer = SpectralCirculant1dConfig::new(12).with_seed(1).init(&device);
+/// let layer = SpectralCirculant1dConfig::new(12).with_seed(Some(1)).init(&device);
 /// record::save(&layer, &path)?;
-/// let mut other = SpectralCirculant1dConfig::new(12).with_seed(2).init(&device);
+/// let mut other = SpectralCirculant1dConfig::new(12).with_seed(Some(2)).init(&device);
 /// record::load(&mut other, &path)?;
 /// assert_eq!(other.half_spectrum(), layer.half_spectrum());
 /// # Ok::<(), Box<dyn std::error::Error>>(())

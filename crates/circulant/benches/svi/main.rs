@@ -73,7 +73,7 @@ fn data(examples: usize, device: &Device) -> LabelledData<4> {
 
 fn network(kind: HiddenKind, device: &Device) -> Bayesian<ImageClassifier> {
     let model = ImageClassifierConfig::new(kind).init(device);
-    let config: BayesianConfig = model.bayesian_config();
+    let config: BayesianConfig = BayesianConfig::new();
     config.init(model).expect("a valid choice")
 }
 

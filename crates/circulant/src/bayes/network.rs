@@ -45,7 +45,9 @@ impl<M: Module + ModuleDisplay> Network for M {}
 #[derive(Debug, Clone, Default)]
 pub struct BayesianConfig {
     sites: BTreeMap<String, Site>,
-    default: Site,
+    /// For everything that is not named; what [`Self::new`] says unless given.
+    default: Option<Site>,
+    point: bool,
     seed: u64,
 }
 
@@ -91,7 +93,8 @@ enum PriorTensor {
 const INITIAL_SLOPE: f64 = 0.541_324_854_612_918_1;
 
 impl BayesianConfig {
-    /// Every parameter mean-field with a standard normal prior.
+    /// The coordinates of spectral layers, wherever they are in the network, with a low-rank posterior and the spectral prior
+    /// ([`Site::default_spectral`]); every other parameter mean-field with a standard normal prior.
     pub fn new() -> Self {
         Self::default()
     }
@@ -103,9 +106,9 @@ impl BayesianConfig {
         self
     }
 
-    /// The choice for all parameters that are not named.
+    /// The choice for all parameters that are not named, spectral or not.
     pub fn with_default(mut self, site: Site) -> Self {
-        self.default = site;
+        self.default = Some(site);
         self
     }
 
@@ -117,11 +120,9 @@ impl BayesianConfig {
 
     /// The point estimate of the same model: every posterior a point, every prior as it is.
     pub fn into_point_estimate(mut self) -> Self {
-        for site in self.sites.values_mut().chain([&mut self.default]) {
-            if site.posterior != PosteriorKind::Deterministic {
-                site.posterior = PosteriorKind::Point;
-            }
-        }
+        let sites = self.sites.values_mut().chain(&mut self.default);
+        sites.for_each(Site::make_point);
+        self.point = true;
         self
     }
 
@@ -143,7 +144,7 @@ impl BayesianConfig {
         let sizes = layer_sizes(&found);
         let (mut factors, mut sites) = (Vec::new(), Vec::new());
         for parameter in found {
-            let site = self.sites.get(&parameter.path).unwrap_or(&self.default);
+            let site = &self.site(&parameter);
             // Every parameter has its stream, so that a choice for one leaves the others alone.
             let key = noise.next_key();
             if site.posterior == PosteriorKind::Deterministic {
@@ -178,6 +179,20 @@ impl BayesianConfig {
             sites: sites.into(),
         };
         Ok(with_stable_ids(network))
+    }
+}
+
+impl BayesianConfig {
+    fn site(&self, parameter: &FoundParameter) -> Site {
+        let given = self.sites.get(&parameter.path).or(self.default.as_ref());
+        given.cloned().unwrap_or_else(|| {
+            let spectrum = parameter.spectrum.as_ref();
+            let mut site = spectrum.map_or_else(Site::default, Site::default_spectral);
+            if self.point {
+                site.make_point();
+            }
+            site
+        })
     }
 }
 

@@ -157,6 +157,12 @@ impl Site {
         self
     }
 
+    pub(super) fn make_point(&mut self) {
+        if self.posterior != PosteriorKind::Deterministic {
+            self.posterior = PosteriorKind::Point;
+        }
+    }
+
     /// The standard deviation that the posterior starts with.
     pub fn with_initial_deviation(mut self, deviation: f64) -> Self {
         self.initial_deviation = InitialDeviation::Absolute(deviation);

@@ -130,12 +130,12 @@ impl Watch {
 /// ```
 /// use std::ops::ControlFlow;
 /// use circulant::data::LabelledData;
-/// use circulant::bayes::{Svi, SviConfig};
+/// use circulant::bayes::{BayesianConfig, Svi, SviConfig};
 /// use circulant::models::{HiddenKind, ImageClassifierConfig};
 ///
 /// let device = circulant::cpu().autodiff();
 /// let model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(&device);
-/// let config = model.bayesian_config();
+/// let config = BayesianConfig::new();
 /// let data = LabelledData::new(vec![0.5; 4 * 784], [4, 1, 28, 28], &[0, 1, 2, 3], 10, &device)?;
 /// let mut svi = Svi::new(config.init(model)?, SviConfig::new().with_steps(3), data.examples())?;
 /// svi.fit(&data, None, |report| {

@@ -43,7 +43,7 @@ impl Projection {
             ProjectionKind::Dense => Self::Dense(linear(d, d, seed, device)),
             ProjectionKind::Spectral => Self::Spectral(
                 SpectralCirculant1dConfig::new(d)
-                    .with_seed(seed)
+                    .with_seed(Some(seed))
                     .init(device),
             ),
         }

@@ -114,19 +114,19 @@ impl HiddenLayer {
             HiddenKind::SpectralCirculant => {
                 let config = SpectralCirculant1dConfig::new(pixels)
                     .with_modes(modes)
-                    .with_seed(seed);
+                    .with_seed(Some(seed));
                 Self::SpectralCirculant(config.try_init(device)?)
             }
             HiddenKind::SpectralBccb => {
-                let config = SpectralBccb2dConfig::new(channels, grid).with_seed(seed);
+                let config = SpectralBccb2dConfig::new(channels, grid).with_seed(Some(seed));
                 Self::SpectralBccb(config.try_init(device)?)
             }
             HiddenKind::SpatialCirculant => {
-                let config = Circulant1dConfig::new(pixels).with_seed(seed);
+                let config = Circulant1dConfig::new(pixels).with_seed(Some(seed));
                 Self::SpatialCirculant(config.try_init(device)?)
             }
             HiddenKind::SpatialBccb => {
-                let config = Bccb2dConfig::new(channels, grid).with_seed(seed);
+                let config = Bccb2dConfig::new(channels, grid).with_seed(Some(seed));
                 Self::SpatialBccb(config.try_init(device)?)
             }
             HiddenKind::Convolution => {

@@ -22,7 +22,6 @@ use circulant_kernels::Activation;
 use super::hidden_layer::{HiddenKind, HiddenLayer, HiddenShape};
 use super::seeds::{Seeds, linear};
 use crate::LayerError;
-use crate::bayes::{BayesianConfig, Site};
 use crate::data::Examples;
 use crate::functional::cross_entropy;
 use crate::nn::CirculantLayer;
@@ -205,19 +204,6 @@ impl ImageClassifier {
 
     fn image_shape(&self, rows: [usize; 2]) -> [usize; 4] {
         image_shape(self.grid, rows)
-    }
-
-    /// The Bayesian model of the paper: a low-rank posterior with the spectral prior where a hidden layer is spectral,
-    /// mean-field with a standard normal prior everywhere else.
-    pub fn bayesian_config(&self) -> BayesianConfig {
-        let layers = self.hidden_layers();
-        let spectral = layers.filter_map(|(name, layer)| Some((name, layer.spectrum_layout()?)));
-        spectral.fold(BayesianConfig::new(), |config, (name, layout)| {
-            config.with_site(
-                format!("{name}.coordinates"),
-                Site::default_spectral(&layout),
-            )
-        })
     }
 }
 

@@ -27,9 +27,9 @@ pub struct Bccb2dConfig {
     /// If a bias per output channel is added.
     #[config(default = true)]
     pub bias: bool,
-    /// The seed of the initial filters.
-    #[config(default = 0)]
-    pub seed: u64,
+    /// The seed of the initial filters. Without one, every layer that a program makes gets the next seed of a fixed sequence: layers
+    /// differ, and the same program makes the same layers.
+    pub seed: Option<u64>,
 }
 
 /// A BCCB layer with spatial filters. Made by [`Bccb2dConfig`].
@@ -60,7 +60,7 @@ impl Bccb2dConfig {
         let map = ImageMap::new(self.channels, self.grid, 1.0)?;
         let ([channels_in, channels_out], [height, width]) = (self.channels, self.grid);
         let inputs = channels_in * height * width;
-        let values = InitialNumbers::new(self.seed)
+        let values = InitialNumbers::of_layer(self.seed)
             .normal(inputs * channels_out, (inputs as f64).sqrt().recip());
         Ok(Bccb2d {
             filter: parameter(values, [channels_out, channels_in, height, width], device),

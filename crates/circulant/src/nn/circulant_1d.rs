@@ -29,9 +29,9 @@ pub struct Circulant1dConfig {
     /// The kind of bias.
     #[config(default = "super::signal_map::DEFAULT_BIAS")]
     pub bias: BiasKind,
-    /// The seed of the initial filter.
-    #[config(default = 0)]
-    pub seed: u64,
+    /// The seed of the initial filter. Without one, every layer that a program makes gets the next seed of a fixed sequence: layers
+    /// differ, and the same program makes the same layers.
+    pub seed: Option<u64>,
 }
 
 /// A circulant layer with a spatial filter. Made by [`Circulant1dConfig`].
@@ -62,7 +62,7 @@ impl Circulant1dConfig {
         let map = SignalMap::new(self.d_in, self.d_out.unwrap_or(self.d_in), None)?;
         let length = map.length();
         let values =
-            InitialNumbers::new(self.seed).normal(length, (self.d_in as f64).sqrt().recip());
+            InitialNumbers::of_layer(self.seed).normal(length, (self.d_in as f64).sqrt().recip());
         Ok(Circulant1d {
             filter: parameter(values, [length], device),
             bias: self.bias.init(map.d_out, device),

@@ -1,5 +1,7 @@
 //! Initial numbers from a seed: the same seed gives the same numbers, whatever else draws.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
@@ -11,6 +13,12 @@ pub(crate) struct InitialNumbers(StdRng);
 impl InitialNumbers {
     pub(crate) fn new(seed: u64) -> Self {
         Self(StdRng::seed_from_u64(seed))
+    }
+
+    /// Those of a layer. Without a seed, of the next one in a sequence that is far from the small seeds that people choose.
+    pub(crate) fn of_layer(seed: Option<u64>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0x9E37_79B9_7F4A_7C15);
+        Self::new(seed.unwrap_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// A seed for another generator.

@@ -16,6 +16,7 @@ mod initial;
 mod signal_map;
 mod spectral_bccb_2d;
 mod spectral_circulant_1d;
+mod spectrum_mark;
 
 pub use bccb_2d::{Bccb2d, Bccb2dConfig};
 pub use bias::BiasKind;
@@ -24,6 +25,7 @@ pub use circulant_layer::CirculantLayer;
 pub(crate) use initial::InitialNumbers;
 pub use spectral_bccb_2d::{SpectralBccb2d, SpectralBccb2dConfig};
 pub use spectral_circulant_1d::{SpectralCirculant1d, SpectralCirculant1dConfig};
+pub(crate) use spectrum_mark::{COORDINATES, SpectrumMark};
 
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};

@@ -17,6 +17,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use circulant_kernels::{Activation, Bin, Complex};
 
 use super::image_map::ImageMap;
+use super::spectrum_mark::SpectrumMark;
 use super::{CirculantLayer, InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
 use crate::functional::{bccb_2d, bccb_2d_filters};
@@ -46,9 +47,9 @@ pub struct SpectralBccb2dConfig {
     /// If a bias per output channel is added.
     #[config(default = true)]
     pub bias: bool,
-    /// The seed of the initial coordinates.
-    #[config(default = 0)]
-    pub seed: u64,
+    /// The seed of the initial coordinates. Without one, every layer that a program makes gets the next seed of a fixed sequence: layers
+    /// differ, and the same program makes the same layers.
+    pub seed: Option<u64>,
 }
 
 /// A BCCB layer in the free real coordinates of its spectrum. Made by [`SpectralBccb2dConfig`].
@@ -59,6 +60,7 @@ pub struct SpectralBccb2d {
     pub coordinates: Param<Tensor<3>>,
     /// `[C_out]`.
     pub bias: Option<Param<Tensor<1>>>,
+    mark: SpectrumMark,
     #[module(skip)]
     map: ImageMap,
 }
@@ -83,7 +85,7 @@ impl SpectralBccb2dConfig {
         let pairs = channels_in * channels_out;
         let variance = pixels as f64 / (channels_in * kept) as f64;
         let mut values =
-            InitialNumbers::new(self.seed).normal(kept * pairs, (variance / 2.0).sqrt());
+            InitialNumbers::of_layer(self.seed).normal(kept * pairs, (variance / 2.0).sqrt());
         for bin in 0..plane.bins() {
             if let Bin::Real { coordinate } =
                 plane.bin(bin / plane.columns(), bin % plane.columns())
@@ -98,6 +100,7 @@ impl SpectralBccb2dConfig {
             bias: self
                 .bias
                 .then(|| parameter(vec![0.0; channels_out], [channels_out], device)),
+            mark: SpectrumMark::new(map.operator().layout()),
             map,
         })
     }

@@ -18,6 +18,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use circulant_kernels::{Activation, Bin, Complex};
 
 use super::signal_map::{SignalMap, bias_name};
+use super::spectrum_mark::SpectrumMark;
 use super::{BiasKind, CirculantLayer, InitialNumbers, parameter, stacked, stacked_bias, to_host};
 use crate::LayerError;
 use crate::operator::Operator;
@@ -47,9 +48,9 @@ pub struct SpectralCirculant1dConfig {
     /// The kind of bias.
     #[config(default = "super::signal_map::DEFAULT_BIAS")]
     pub bias: BiasKind,
-    /// The seed of the initial coordinates.
-    #[config(default = 0)]
-    pub seed: u64,
+    /// The seed of the initial coordinates. Without one, every layer that a program makes gets the next seed of a fixed sequence: layers
+    /// differ, and the same program makes the same layers.
+    pub seed: Option<u64>,
 }
 
 /// A circulant layer in the free real coordinates of its spectrum. Made by
@@ -61,6 +62,7 @@ pub struct SpectralCirculant1d {
     pub coordinates: Param<Tensor<1>>,
     /// `[1]` or `[d_out]`.
     pub bias: Option<Param<Tensor<1>>>,
+    mark: SpectrumMark,
     #[module(skip)]
     map: SignalMap,
 }
@@ -82,7 +84,7 @@ impl SpectralCirculant1dConfig {
         let half = map.half();
         let (length, count) = (half.length() as f64, half.coordinates());
         let variance = length * length / (self.d_in as f64 * count as f64);
-        let mut values = InitialNumbers::new(self.seed).normal(count, (variance / 2.0).sqrt());
+        let mut values = InitialNumbers::of_layer(self.seed).normal(count, (variance / 2.0).sqrt());
         for k in 0..half.modes() {
             if let Bin::Real { coordinate } = half.bin(k) {
                 values[coordinate] *= std::f64::consts::SQRT_2;
@@ -91,6 +93,7 @@ impl SpectralCirculant1dConfig {
         Ok(SpectralCirculant1d {
             coordinates: parameter(values, [count], device),
             bias: self.bias.init(map.d_out, device),
+            mark: SpectrumMark::new(map.operator().layout()),
             map,
         })
     }

@@ -42,7 +42,7 @@ impl Mixed {
             layer
         };
         Self {
-            first: Circulant1dConfig::new(12).with_seed(1).init(device),
+            first: Circulant1dConfig::new(12).with_seed(Some(1)).init(device),
             second: linear(12, 6, 2),
             third: linear(12, 6, 4),
             output: linear(12, 4, 6),
@@ -98,8 +98,12 @@ impl Images {
     fn new([height, width]: [usize; 2], device: &Device) -> Self {
         let features = 2 * height * width;
         Self {
-            spectral: SpectralBccb2dConfig::new([2, 5], [height, width]).init(device),
-            spatial: Bccb2dConfig::new([5, 2], [height, width]).init(device),
+            spectral: SpectralBccb2dConfig::new([2, 5], [height, width])
+                .with_seed(Some(0))
+                .init(device),
+            spatial: Bccb2dConfig::new([5, 2], [height, width])
+                .with_seed(Some(0))
+                .init(device),
             output: LinearConfig::new(features, 3).with_bias(false).init(device),
         }
     }

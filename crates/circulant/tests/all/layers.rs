@@ -49,7 +49,7 @@ fn initial_layers_keep_the_variance() {
                 .with_modes(modes);
             host(
                 config
-                    .with_seed(seed)
+                    .with_seed(Some(seed))
                     .init(&device)
                     .forward(unit(seed + 1000, [4, d_in])),
             )
@@ -57,7 +57,7 @@ fn initial_layers_keep_the_variance() {
         gains.push(gain(|seed| {
             let config = Circulant1dConfig::new(d_in)
                 .with_d_out(Some(d_out))
-                .with_seed(seed);
+                .with_seed(Some(seed));
             host(config.init(&device).forward(unit(seed + 1000, [4, d_in])))
         }));
     }
@@ -65,7 +65,7 @@ fn initial_layers_keep_the_variance() {
         gains.push(gain(|seed| {
             let config = SpectralBccb2dConfig::new(channels, [6, 7])
                 .with_radius(radius)
-                .with_seed(seed);
+                .with_seed(Some(seed));
             host(
                 config
                     .init(&device)
@@ -73,7 +73,7 @@ fn initial_layers_keep_the_variance() {
             )
         }));
         gains.push(gain(|seed| {
-            let config = Bccb2dConfig::new(channels, [6, 7]).with_seed(seed);
+            let config = Bccb2dConfig::new(channels, [6, 7]).with_seed(Some(seed));
             host(
                 config
                     .init(&device)
@@ -116,9 +116,11 @@ fn norms_of_image_layers_are_those_of_their_matrices() {
     let device = Device::flex();
     for (channels, grid) in [([1, 1], [3, 4]), ([2, 3], [4, 3]), ([3, 1], [2, 2])] {
         let spectral = SpectralBccb2dConfig::new(channels, grid)
-            .with_seed(3)
+            .with_seed(Some(3))
             .init(&device);
-        let spatial = Bccb2dConfig::new(channels, grid).with_seed(3).init(&device);
+        let spatial = Bccb2dConfig::new(channels, grid)
+            .with_seed(Some(3))
+            .init(&device);
         for (norm, matrix) in [
             (spectral.operator_norm(), spectral.dense_matrix()),
             (spatial.operator_norm(), spatial.dense_matrix()),
@@ -140,8 +142,8 @@ fn the_same_seed_gives_the_same_bytes() {
             .init(&Device::flex())
     };
     let numbers = |seed| host(layer(seed).coordinates.val());
-    assert_eq!(numbers(5), numbers(5));
-    assert_ne!(numbers(5), numbers(6));
+    assert_eq!(numbers(Some(5)), numbers(Some(5)));
+    assert_ne!(numbers(Some(5)), numbers(Some(6)));
 }
 
 #[test]
@@ -376,12 +378,12 @@ fn a_readout_in_one_pass_equals_two() {
         let x = unit(3, [21, d_in]);
         let spectral = [1, 2].map(|seed| {
             let config = SpectralCirculant1dConfig::new(d_in).with_d_out(Some(d_out));
-            config.with_bias(bias).with_seed(seed).init(&device)
+            config.with_bias(bias).with_seed(Some(seed)).init(&device)
         });
         check_readout(spectral.each_ref(), d_out, x.clone());
         let spatial = [1, 2].map(|seed| {
             let config = Circulant1dConfig::new(d_in).with_d_out(Some(d_out));
-            config.with_bias(bias).with_seed(seed).init(&device)
+            config.with_bias(bias).with_seed(Some(seed)).init(&device)
         });
         check_readout(spatial.each_ref(), d_out, x);
     }
@@ -390,12 +392,12 @@ fn a_readout_in_one_pass_equals_two() {
         let features = channels[1] * 30;
         let spectral = [1, 2].map(|seed| {
             let config = SpectralBccb2dConfig::new(channels, [6, 5]);
-            config.with_seed(seed).init(&device)
+            config.with_seed(Some(seed)).init(&device)
         });
         check_readout(spectral.each_ref(), features, x.clone());
         let spatial = [1, 2].map(|seed| {
             let config = Bccb2dConfig::new(channels, [6, 5]);
-            config.with_seed(seed).init(&device)
+            config.with_seed(Some(seed)).init(&device)
         });
         check_readout(spatial.each_ref(), features, x);
     }

@@ -7,6 +7,7 @@ mod geometry_rounding;
 mod geometry_training;
 mod layers;
 mod metrics;
+mod own_modules;
 mod prior;
 mod records;
 mod saved;

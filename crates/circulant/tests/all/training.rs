@@ -41,8 +41,7 @@ fn run(kind: HiddenKind, config: SviConfig, data: &LabelledData<4>) -> Svi<Image
     let model = ImageClassifierConfig::new(kind)
         .with_seed(3)
         .init(&device());
-    let network = model
-        .bayesian_config()
+    let network = BayesianConfig::new()
         .with_seed(4)
         .init(model)
         .expect("valid");
@@ -296,7 +295,7 @@ fn killing_during_a_save_leaves_a_whole_checkpoint() {
 fn divergence_names_the_parameter() {
     let data = data(40);
     let model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(&device());
-    let network = model.bayesian_config().init(model).expect("valid");
+    let network = BayesianConfig::new().init(model).expect("valid");
     // Steps this large overflow within a few.
     let settings = config().with_learning_rate(1e30);
     let optimizer = SgdConfig::new().init();
@@ -326,7 +325,7 @@ fn a_poisoned_parameter_is_named_and_never_saved() {
     let mut model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(&device());
     let bias = model.output.bias.take().expect("has one");
     model.output.bias = Some(bias.map(|bias| bias.mul_scalar(f32::NAN).detach().require_grad()));
-    let network = model.bayesian_config().init(model).expect("valid");
+    let network = BayesianConfig::new().init(model).expect("valid");
     let mut svi = Svi::new(network, config(), 40).expect("valid");
     let error = svi.fit(&data, None, |_| ControlFlow::Continue(()));
     let error = error.expect_err("not finite").to_string();
@@ -376,7 +375,9 @@ fn a_network_of_ones_own() {
         }
     }
     let model = Mine {
-        mix: SpectralCirculant1dConfig::new(8).init(&device()),
+        mix: SpectralCirculant1dConfig::new(8)
+            .with_seed(Some(0))
+            .init(&device()),
         read: burn::nn::LinearConfig::new(8, 3).init(&device()),
     };
     let config = BayesianConfig::new()
@@ -440,7 +441,7 @@ fn wrong_choices_are_named() {
     };
     assert!(error(site().with_posterior(low_rank)).contains("jitter"));
 
-    let network = || model().bayesian_config().init(model()).expect("valid");
+    let network = || BayesianConfig::new().init(model()).expect("valid");
     let settings = |config: SviConfig, examples: usize| {
         Svi::new(network(), config, examples)
             .map(|_| ())

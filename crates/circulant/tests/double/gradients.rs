@@ -234,6 +234,7 @@ proptest! {
 #[test]
 fn layer_parameters_receive_gradients() {
     let layer = SpectralCirculant1dConfig::new(6)
+        .with_seed(Some(0))
         .with_bias(BiasKind::Vector)
         .init(&double().autodiff());
     let x = random::<2>(1, [4, 6], &double().autodiff());

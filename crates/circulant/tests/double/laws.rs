@@ -37,7 +37,7 @@ fn spectral_1d(
         .with_d_out(Some(d_out))
         .with_modes(Some(modes))
         .with_bias(bias);
-    let mut layer = config.with_seed(seed).init(&double());
+    let mut layer = config.with_seed(Some(seed)).init(&double());
     layer.bias = layer
         .bias
         .map(|bias| bias.map(|value| random(seed + 1, value.dims(), &double())));
@@ -48,7 +48,7 @@ fn spatial_1d(d_in: usize, d_out: usize, bias: BiasKind, seed: u64) -> Circulant
     let config = Circulant1dConfig::new(d_in)
         .with_d_out(Some(d_out))
         .with_bias(bias)
-        .with_seed(seed);
+        .with_seed(Some(seed));
     let mut layer = config.init(&double());
     layer.bias = layer
         .bias
@@ -59,7 +59,7 @@ fn spatial_1d(d_in: usize, d_out: usize, bias: BiasKind, seed: u64) -> Circulant
 fn spectral_2d(channels: [usize; 2], grid: [usize; 2], radius: f64, seed: u64) -> SpectralBccb2d {
     let mut layer = SpectralBccb2dConfig::new(channels, grid)
         .with_radius(radius)
-        .with_seed(seed)
+        .with_seed(Some(seed))
         .init(&double());
     layer.bias = layer
         .bias
@@ -69,7 +69,7 @@ fn spectral_2d(channels: [usize; 2], grid: [usize; 2], radius: f64, seed: u64) -
 
 fn spatial_2d(channels: [usize; 2], grid: [usize; 2], seed: u64) -> Bccb2d {
     let mut layer = Bccb2dConfig::new(channels, grid)
-        .with_seed(seed)
+        .with_seed(Some(seed))
         .init(&double());
     layer.bias = layer
         .bias

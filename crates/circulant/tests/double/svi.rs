@@ -22,6 +22,7 @@ fn device() -> Device {
 
 fn layer() -> SpectralCirculant1d {
     SpectralCirculant1dConfig::new(LENGTH)
+        .with_seed(Some(0))
         .with_bias(BiasKind::None)
         .init(&device())
 }
@@ -270,6 +271,7 @@ fn the_same_loop_finds_the_map_estimate() {
 fn the_slope_is_learned() {
     let length = 64;
     let layer = SpectralCirculant1dConfig::new(length)
+        .with_seed(Some(0))
         .with_bias(BiasKind::None)
         .init(&device());
     let layout = layer.spectrum_layout();
