@@ -67,7 +67,25 @@ fn sides<const N: usize>(text: &str) -> Option<[usize; N]> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn sizes_are_read_as_they_are_written(sides in proptest::array::uniform3(1..=4096_usize)) {
+            let [channels, height, width] = sides;
+            prop_assert_eq!(parse_size(&format!("{height}x{width}")), Ok([height, width]));
+            prop_assert_eq!(parse_image(&format!("{channels}x{height}x{width}")), Ok(sides));
+        }
+
+        #[test]
+        fn other_texts_are_refused(text in "[0-9x+ .-]{0,12}|.{0,8}") {
+            let Ok(sides) = parse_size(&text) else { return Ok(()) };
+            prop_assert!(sides.iter().all(|side| (1..=4096).contains(side)));
+            prop_assert_eq!(text.matches('x').count(), 1);
+        }
+    }
 
     #[test]
     fn sizes_are_parsed() {

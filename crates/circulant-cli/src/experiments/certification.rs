@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::layer_figures;
 use super::loaded::LoadedRun;
-use super::progress::WorkProgress;
+use super::progress::{Busy, WorkProgress};
 use super::source::tensor;
 use circulant_data::ImageSet;
 
@@ -215,7 +215,9 @@ impl Certification {
         let target = labels.as_deref().map_or(Target::Predicted, Target::True);
         let images = tensor(set, &run.folder.config.data.normalisation)?;
         let mean = run.network.valid().mean();
+        let busy = Busy::new("certifying the posterior's mean");
         let certificates = CertificateConfig::new().certify(&mean, images.clone(), target)?;
+        drop(busy);
         let posterior = if self.samples == 0 || !run.is_bayesian() {
             None
         } else {

@@ -319,10 +319,14 @@ impl RunConfig {
     fn parse(path: &Path) -> anyhow::Result<(Self, u32, toml::Table)> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the settings {}", path.display()))?;
-        let version = version::of_toml(&text, path)?;
+        Self::parse_text(&text, path)
+    }
+
+    fn parse_text(text: &str, path: &Path) -> anyhow::Result<(Self, u32, toml::Table)> {
+        let version = version::of_toml(text, path)?;
         let unknown = || format!("{} has settings that are not understood", path.display());
-        let config: Self = toml::from_str(&text).with_context(unknown)?;
-        let found = toml::from_str(&text).with_context(unknown)?;
+        let config: Self = toml::from_str(text).with_context(unknown)?;
+        let found = toml::from_str(text).with_context(unknown)?;
         let config = Self {
             version: VERSION,
             ..config
@@ -471,7 +475,58 @@ fn differences(own: &toml::Table, other: &toml::Table) -> Vec<Difference> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::option::of;
+    use proptest::prelude::*;
+
     use super::*;
+
+    prop_compose! {
+        /// Settings that a run can have.
+        fn settings()(
+            (steps, batch, seed) in (1..=u64::MAX >> 1, 1..10_000_usize, 0..=u64::MAX >> 1),
+            (rate, weight) in (1e-300..1e300_f64, 0.0..10.0_f64),
+            (share, limit) in (of(0.0..=1.0_f64), of(1e-9..1e9_f64)),
+            kind in proptest::sample::select(&ModelKind::ALL[..]),
+            (channels, size, first) in (of(1..99_usize), of([1..4096_usize, 1..4096]), of(1..99_usize)),
+            (name, train, learned) in (of(".*"), ".*", any::<bool>()),
+        ) -> RunConfig {
+            let mut config = RunConfig::default();
+            (config.training.steps, config.training.batch, config.training.seed) = (steps, batch, seed);
+            (config.training.learning_rate, config.training.kl_weight) = (rate, weight);
+            (config.training.final_rate, config.training.norm_limit) = (share, limit);
+            (config.model.kind, config.model.channels) = (kind, channels);
+            (config.data.size, config.data.first, config.data.label_name) = (size, first, name);
+            (config.data.train, config.posterior.learn_slope) = (train, learned);
+            config
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn all_settings_are_read_as_they_are_written(config in settings(), other in settings()) {
+            let place = Path::new("config.toml");
+            let (read, version, table) = RunConfig::parse_text(&config.to_toml(), place).unwrap();
+            prop_assert_eq!(&read, &config);
+            prop_assert_eq!(version, VERSION);
+            prop_assert!(differences(&config.table(), &table).is_empty());
+            prop_assert!(read.check().is_ok());
+            prop_assert_eq!(config.differences(&other).is_empty(), config == other);
+        }
+
+        #[test]
+        fn damaged_settings_are_refused_or_read(config in settings(), cut in any::<prop::sample::Index>(), with in ".{0,3}") {
+            let mut text = config.to_toml();
+            let mut at = cut.index(text.len());
+            while !text.is_char_boundary(at) {
+                at -= 1;
+            }
+            text.insert_str(at, &with);
+            // Whatever it is, it is an error or settings, never a panic.
+            if let Ok((config, _, _)) = RunConfig::parse_text(&text, Path::new("config.toml")) {
+                config.check().ok();
+            }
+        }
+    }
 
     #[test]
     fn settings_survive_a_file() {

@@ -11,6 +11,7 @@ use super::certification::{DELTA, Quantiles, prior_norms};
 use super::folder::StepLine;
 use super::layer_figures::{self, LayerFigures};
 use super::loaded::LoadedRun;
+use super::progress::Busy;
 use crate::report::figure::{Axis, Curve, CurveLook, Curves, Drawing};
 use crate::report::number::grouped;
 use crate::report::{Cell, Column, Document, Figure, Section, Table};
@@ -78,6 +79,7 @@ impl Inspected {
     pub fn new(run: &LoadedRun) -> anyhow::Result<Self> {
         let (config, facts) = (&run.folder.config, &run.folder.facts);
         let layers = layer_figures::hidden_layers(&run.network, &config.posterior)?;
+        let _busy = Busy::new("norms and singular values");
         let mut singular = Vec::new();
         for layer in &layers {
             singular.push((layer.name.clone(), layer.singular_values()?));

@@ -15,6 +15,28 @@ pub struct WorkProgress {
     last_line: Instant,
 }
 
+/// Work of unknown size: a spinner on a terminal for as long as this lives.
+pub struct Busy(Option<ProgressBar>);
+
+impl Busy {
+    /// Says what takes its time.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self(stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new_spinner().with_message(title.into());
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        }))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// Between two lines where there is no terminal.
 const LINES_EVERY: Duration = Duration::from_secs(10);
 

@@ -9,7 +9,7 @@ use burn::tensor::{Tensor, TensorData};
 use circulant::data::{BatchOrder, LabelledData};
 
 use super::config::{DataConfig, Draw};
-use super::progress::WorkProgress;
+use super::progress::{Busy, WorkProgress};
 use circulant_data::known::{DRAWN, names};
 use circulant_data::{
     Cache, DataSet, ImageSet, Labels, Normalisation, Pixels, ReadOptions, Split, load_known, read,
@@ -129,6 +129,7 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
         }
         return Ok(set);
     }
+    let _busy = Busy::new(format!("reading {place}"));
     let set = read(path, &reading)?;
     Ok(match set {
         DataSet::Images(set) => set,

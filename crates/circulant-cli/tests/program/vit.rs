@@ -10,15 +10,20 @@ use image::{GrayImage, Luma, Rgb, RgbImage};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Four patches per digit: an epoch takes a moment.
+const WIDTH: &str = "32";
+
+/// Four patches per digit and one narrow block: an epoch takes a moment.
 fn reproduce<'a>(out: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
-    let mut arguments = vec!["reproduce", "vit", "--patch", "14", "--out", path(out)];
+    let mut arguments = vec!["reproduce", "vit", "--out", path(out)];
     for (flag, value) in [
         ("--data", "glyphs"),
         ("--first", "80"),
+        ("--patch", "14"),
         ("--batch", "20"),
         ("--epochs", "3"),
         ("--warm-up", "1"),
+        ("--width", WIDTH),
+        ("--depth", "1"),
     ] {
         if !more.contains(&flag) {
             arguments.extend([flag, value]);
@@ -54,12 +59,16 @@ fn both_models_are_trained_tested_and_measured() {
     assert_eq!(results["images"], serde_json::json!([72, 8, 80]));
     assert_eq!(results["stopped_by"], "schedule");
     let models = results["models"].as_array().unwrap();
-    for (model, (name, projection)) in models.iter().zip([("dense", 16_512), ("spectral", 129)]) {
+    let d: usize = WIDTH.parse().unwrap();
+    for (model, (name, projection)) in models
+        .iter()
+        .zip([("dense", d * d + d), ("spectral", d + 1)])
+    {
         assert_eq!(model["name"], name);
-        // Patches, class token, positions, blocks without projections, final norm, head; then 24 projections.
-        let rest =
-            (196 + 1) * 128 + 128 + 5 * 128 + 6 * (4 * 128 + 2 * 128 * 512 + 640) + 256 + 1290;
-        assert_eq!(model["parameters"], rest + 24 * projection);
+        // Patches, class token, positions, the block without projections, final norm, head; then four projections.
+        let block = 4 * d + 2 * d * 4 * d + 5 * d;
+        let rest = (196 + 1) * d + d + 5 * d + block + 2 * d + 10 * d + 10;
+        assert_eq!(model["parameters"], rest + 4 * projection);
         let run = &model["runs"][0];
         assert_eq!(run["epochs"], 3);
         assert_eq!(run["images"], 3 * 60);
@@ -67,7 +76,7 @@ fn both_models_are_trained_tested_and_measured() {
             assert!(space["gauss_newton"]["value"].as_f64().unwrap() > 0.0);
             assert_eq!(space["hessian"]["converged"], true);
         }
-        assert_eq!(run["curvature"]["spaces"][1]["dimension"], 24 * projection);
+        assert_eq!(run["curvature"]["spaces"][1]["dimension"], 4 * projection);
         let accuracy = model["accuracy"]["mean"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&accuracy));
     }
@@ -157,7 +166,9 @@ fn both_models_are_trained_tested_and_measured() {
 fn a_killed_run_resumes_as_if_nothing_had_happened() {
     let root = TempDir::new().unwrap();
     let [whole, killed] = ["whole", "killed"].map(|name| root.path().join(name));
-    let more = ["--no-curvature", "--epochs", "6", "--flip", "--crop", "2"];
+    // A model that takes long enough to be interrupted.
+    let size = ["--width", "64", "--depth", "2", "--epochs", "8"];
+    let more = [&size[..], &["--no-curvature", "--flip", "--crop", "2"]].concat();
     success(&reproduce(&whole, &more));
     for signal in ["-KILL", "-INT"] {
         let mut command = program(&reproduce(&killed, &more));
@@ -293,26 +304,9 @@ fn tiny_imagenet_is_read_from_its_folder() {
     fs::write(folder.join("val/val_annotations.txt"), annotations).unwrap();
     let out = root.path().join("vit");
     let cache = root.path().join("cache");
-    let flags = [
-        "--patch",
-        "8",
-        "--batch",
-        "8",
-        "--epochs",
-        "1",
-        "--warm-up",
-        "0",
-        "--json",
-    ];
-    let mut arguments = vec![
-        "reproduce",
-        "vit",
-        "--data",
-        "tiny-imagenet",
-        "--out",
-        path(&out),
-    ];
-    arguments.extend(flags);
+    let mut arguments = vec!["reproduce", "vit", "--out", path(&out), "--json"];
+    arguments.extend("--data tiny-imagenet --patch 8 --batch 8 --epochs 1 --warm-up 0".split(' '));
+    arguments.extend(["--width", WIDTH, "--depth", "1"]);
     let command = |from: &[&str]| {
         let mut all = arguments.clone();
         all.extend(from);
@@ -351,21 +345,7 @@ fn what_cannot_run_is_refused() {
         (&["--validation", "80"], &["validation", "80"]),
         (&["--seeds", "1,1"], &["twice"]),
     ] {
-        let mut arguments = vec!["reproduce", "vit", "--out", path(&out)];
-        for (flag, value) in [
-            ("--data", "glyphs"),
-            ("--first", "80"),
-            ("--patch", "14"),
-            ("--epochs", "3"),
-            ("--warm-up", "1"),
-            ("--batch", "20"),
-        ] {
-            if !more.contains(&flag) {
-                arguments.extend([flag, value]);
-            }
-        }
-        arguments.extend(more);
-        refusal(1, &arguments, parts);
+        refusal(1, &reproduce(&out, more), parts);
         assert!(!out.join("results.json").exists());
     }
     refusal(2, &reproduce(&out, &["--budget", "soon"]), &["--budget"]);

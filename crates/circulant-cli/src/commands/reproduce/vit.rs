@@ -88,6 +88,12 @@ pub(super) struct Vit {
     /// The side of a patch [default: an eighth of the image, or 4].
     #[arg(long, value_name = "N")]
     patch: Option<usize>,
+    /// The width of a token. The paper has 128.
+    #[arg(long, default_value_t = 128, value_name = "N")]
+    width: usize,
+    /// The number of blocks. The paper has 6.
+    #[arg(long, default_value_t = 6, value_name = "N")]
+    depth: usize,
     /// Scale the images of a folder to HEIGHTxWIDTH.
     #[arg(long, value_name = "HxW", value_parser = parse_size)]
     size: Option<[usize; 2]>,
@@ -153,7 +159,11 @@ impl Vit {
                 let config = VitConfig {
                     version: VERSION,
                     data: data.clone(),
-                    model: VitModel::paper(kind, patch),
+                    model: VitModel {
+                        d: self.width,
+                        depth: self.depth,
+                        ..VitModel::paper(kind, patch)
+                    },
                     training: VitTraining {
                         epochs: self.epochs,
                         warm_up: self.warm_up,
