@@ -293,7 +293,7 @@ mod tests {
         };
         assert_eq!(counts(4, 0), [1, 1, 1, 1]);
         assert_eq!(counts(2, 0).iter().sum::<usize>(), 2);
-        assert_eq!(counts(99, 1), [60, 30, 9, 0]);
+        assert_eq!(counts(99, 1), [59, 30, 9, 1]);
         assert_eq!(counts(100, 0), [60, 30, 9, 1]);
     }
 
