@@ -2,11 +2,16 @@
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use circulant::train::write_atomically;
 
 /// Replaces a file in one step; an error names it, and leaves what was there.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    ensure!(
+        !path.is_dir(),
+        "{} names a folder, expected a file",
+        path.display()
+    );
     write_atomically(path, bytes.as_ref()).with_context(|| {
         format!(
             "cannot write {}; is there such a folder with space left, and may you write there?",
@@ -29,15 +34,14 @@ mod tests {
         write(&path, "two").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        for wrong in [
-            folder.path().join("missing/report.html"),
-            folder.path().to_owned(),
+        let missing = folder.path().join("missing/report.html");
+        for (wrong, part) in [
+            (missing.as_path(), "cannot write"),
+            (folder.path(), "names a folder"),
         ] {
-            let message = write(&wrong, "x").unwrap_err().to_string();
-            assert!(
-                message.contains(&format!("cannot write {}", wrong.display())),
-                "{message}"
-            );
+            let message = write(wrong, "x").unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+            assert!(message.contains(&*wrong.to_string_lossy()), "{message}");
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

@@ -145,7 +145,7 @@ impl Inspected {
 
     /// Writes the page.
     pub fn write(&self, run: &LoadedRun, path: &Path) -> anyhow::Result<()> {
-        Ok(self.document(run).write(path)?)
+        self.document(run).write(path)
     }
 
     fn settings(&self, run: &LoadedRun) -> Section {

@@ -44,7 +44,7 @@ fn folders_and_files_that_cannot_be_written() {
     refusal(
         1,
         &["inspect", run, "--out", path(&file.join("p.html"))],
-        &["cannot write", "--out"],
+        &["cannot write", "may you write there"],
     );
     refusal(
         1,
@@ -76,7 +76,7 @@ fn full_disks() {
     refusal(
         1,
         &["inspect", run, "--out", path(&page)],
-        &["cannot write", "make room"],
+        &["cannot write", "space"],
     );
     for arguments in [
         &["predict", run, "--data", data][..],

@@ -105,7 +105,7 @@ fn a_model_that_learned_nothing_says_so() {
             "{},{},{}\n",
             i % 5,
             i % 7,
-            ["rare", "usual"][usize::from(i % 3 > 0)]
+            ["rare", "usual"][usize::from(!i.is_multiple_of(3))]
         )
     };
     let rows: String = (0..60).map(row).collect();
