@@ -235,6 +235,7 @@ impl<J> Promised<J> {
 pub struct Isa(Set);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "portable", allow(dead_code, reason = "only one is made"))]
 enum Set {
     Portable,
     #[cfg(target_arch = "x86_64")]
@@ -264,7 +265,7 @@ impl Isa {
     pub(crate) fn available() -> Vec<Self> {
         #[allow(unused_mut, reason = "only some targets have more than one")]
         let mut sets = vec![Self(Set::Portable)];
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
         {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                 sets.push(Self(Set::Avx2));
@@ -326,11 +327,13 @@ impl Isa {
             // SAFETY: the portable vectors are arrays.
             Set::Portable => kernel.run(unsafe { Present::<T::Portable>::promised() }),
             // SAFETY: an `Isa` value comes from `available`, which asked the processor.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
             Set::Avx2 => unsafe { run_avx2(kernel) },
             // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
             Set::Avx512 => unsafe { T::run_avx512(kernel) },
+            #[cfg(all(target_arch = "x86_64", feature = "portable"))]
+            Set::Avx2 | Set::Avx512 => unreachable!("`available` leaves them out"),
         }
     }
 }
