@@ -47,7 +47,7 @@ pub(crate) struct FoundParameter {
     pub(crate) spectrum: Option<Layout>,
 }
 
-/// All of them, in the order of visits. On an autodiff device, frozen ones are left out.
+/// All of them, in the order of visits. Frozen ones and running statistics are left out.
 pub(crate) fn trained_parameters<M: Module>(module: &M) -> Vec<FoundParameter> {
     let mut search = Search::default();
     module.visit(&mut search);
@@ -86,7 +86,13 @@ impl ModuleVisitor for Search {
         let (tensor, position) = (param.val(), self.visited);
         self.visited += 1;
         let device = tensor.device();
-        if device.is_autodiff() && !tensor.is_require_grad() {
+        let is_trained = if device.is_autodiff() {
+            tensor.is_require_grad()
+        } else {
+            // Without gradients only the parameter itself knows whether it is to have them.
+            param.clone().train().val().is_require_grad()
+        };
+        if !is_trained {
             return;
         }
         self.found.push(FoundParameter {

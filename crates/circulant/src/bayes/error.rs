@@ -75,6 +75,14 @@ pub enum BayesError {
         /// The paths of the model.
         known: Vec<String>,
     },
+    /// A layer that the network does not have.
+    #[error("the network has no parameters directly below {path:?}; it has some below {}", known.join(", "))]
+    UnknownLayer {
+        /// The path that was asked for.
+        path: String,
+        /// The layers of the network.
+        known: Vec<String>,
+    },
     /// No examples, or no samples.
     #[error("{what} is empty: at least one example is needed")]
     Empty {
@@ -84,6 +92,15 @@ pub enum BayesError {
     /// Examples that nothing can be learned from.
     #[error(transparent)]
     Examples(#[from] ExamplesError),
+    /// A logit that is NaN or infinite.
+    #[error(
+        "the logits of input {input} are not finite in some posterior sample; \
+         look at the parameters and at the size of the inputs"
+    )]
+    NotFiniteLogits {
+        /// The index of the input.
+        input: usize,
+    },
     /// Training produced NaN or infinity.
     #[error(
         "step {step}: {what} is not finite, first in {parameter}; \

@@ -4,7 +4,7 @@
 //! parameter; [`Bayesian::sample`] gives back an ordinary network whose parameters are one draw, and through which
 //! gradients flow to the posterior; [`Bayesian::mean`] gives the network at the posterior means.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use burn::module::{Module, ModuleDisplay, ModuleMapper, Param};
@@ -15,9 +15,9 @@ use super::posterior::{
 };
 use super::{BayesError, InitialDeviation, PosteriorKind, Prior, Site, SpectralPrior};
 use crate::backend::fused::PlainGaussian;
-use crate::nn::to_host;
+use crate::nn::{to_host, with_values};
 use crate::noise::{Noise, Purpose};
-use crate::parameters::{FoundParameter, trained_parameters, with_stable_ids};
+use crate::parameters::{FoundParameter, ParameterPath, trained_parameters, with_stable_ids};
 
 /// What can be made Bayesian: every type with `#[derive(Module, Debug)]`.
 pub trait Network: Module + ModuleDisplay {}
@@ -126,8 +126,8 @@ impl BayesianConfig {
         self
     }
 
-    /// Puts posteriors in the place of the parameters of `model`, with their numbers as means. On an autodiff device,
-    /// parameters that are frozen stay as they are.
+    /// Puts posteriors in the place of the parameters of `model`, with their numbers as means. Frozen parameters
+    /// (`no_grad`) and running statistics stay as they are.
     pub fn init<M: Network>(&self, model: M) -> Result<Bayesian<M>, BayesError> {
         let found = trained_parameters(&model);
         if let Some(path) = self
@@ -331,13 +331,30 @@ impl<M: Network> Bayesian<M> {
         paths.zip(&self.factors)
     }
 
-    /// The distribution of networks whose parameters below a path (`output` for `output.weight` and `output.bias`) are multiplied by
-    /// a positive factor. On a linear read-out this is a temperature: all logits are multiplied.
+    /// The distribution of networks whose parameters directly below a path (`output` for `output.weight` and `output.bias`) are
+    /// multiplied by a positive factor, those without a posterior too. On a linear read-out this is a temperature: all logits
+    /// are multiplied. A path without parameters is an error that names those that have some.
     pub fn with_scaled(mut self, below: &str, factor: f64) -> Result<Self, BayesError> {
         if !(factor > 0.0 && factor.is_finite()) {
             return Err(BayesError::NotPositive {
                 what: "the factor",
                 got: factor,
+            });
+        }
+        let mut scale = Scale {
+            path: ParameterPath::default(),
+            sites: &self.sites,
+            visited: 0,
+            below,
+            factor,
+            known: BTreeSet::new(),
+        };
+        self.skeleton = self.skeleton.map(&mut scale);
+        let known = scale.known;
+        if !known.contains(below) {
+            return Err(BayesError::UnknownLayer {
+                path: below.to_owned(),
+                known: known.into_iter().collect(),
             });
         }
         let sites = self.sites.iter().zip(&mut self.factors);
@@ -393,6 +410,39 @@ fn layer_sizes(parameters: &[FoundParameter]) -> BTreeMap<String, f64> {
         .collect()
 }
 
+/// Multiplies what has no posterior in one layer, and notes the paths of all layers.
+struct Scale<'a> {
+    path: ParameterPath,
+    sites: &'a [SiteDescription],
+    visited: usize,
+    below: &'a str,
+    factor: f64,
+    known: BTreeSet<String>,
+}
+
+impl ModuleMapper for Scale<'_> {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let position = self.visited;
+        self.visited += 1;
+        let path = self.path.name();
+        self.known.insert(layer_of(&path).to_owned());
+        let has_posterior = self.sites.iter().any(|site| site.position == position);
+        if has_posterior || layer_of(&path) != self.below {
+            return param;
+        }
+        let values = to_host(param.val()).into_iter();
+        with_values(&param, values.map(|value| value * self.factor).collect())
+    }
+}
+
 /// Puts values, or empty tensors, in the place of the parameters of the sites.
 pub(super) struct Replace<'a> {
     visited: usize,
@@ -421,7 +471,7 @@ impl ModuleMapper for Replace<'_> {
             return param;
         };
         match &mut self.values {
-            None => Param::initialized(param.id, Tensor::empty([0; D], &param.val().device())),
+            None => param.map(|old| Tensor::empty([0; D], &old.device())),
             Some(values) => {
                 let value = values.next().expect("one value per site");
                 let value = match D {
@@ -434,7 +484,8 @@ impl ModuleMapper for Replace<'_> {
                 } else {
                     value
                 };
-                Param::initialized(param.id, value)
+                // Not a new parameter: it must stay as trainable as it was.
+                param.map(|_| value)
             }
         }
     }

@@ -61,10 +61,14 @@ pub struct Predictions {
 }
 
 impl Predictions {
-    /// Per input, in nats; rounding below zero is cut off.
+    /// Per input, in nats; rounding below zero is cut off, NaN stays NaN.
     pub fn mutual_information(&self) -> impl Iterator<Item = f32> + '_ {
         let entropies = self.predictive_entropy.iter().zip(&self.expected_entropy);
-        entropies.map(|(predictive, expected)| (predictive - expected).max(0.0))
+        // `max` would turn NaN into 0, which says that nothing is left to learn.
+        entropies.map(|(predictive, expected)| match predictive - expected {
+            below if below < 0.0 => 0.0,
+            information => information,
+        })
     }
 
     /// The most probable class per input; the first of equals, as in the metrics.
@@ -75,7 +79,7 @@ impl Predictions {
 }
 
 impl PredictiveConfig {
-    /// Predicts all inputs `[n, ...]`.
+    /// Predicts all inputs `[n, ...]`. Logits that are not finite are an error.
     pub fn predict<const D: usize, M: Classifier<D>>(
         &self,
         network: &Bayesian<M>,
@@ -127,6 +131,11 @@ impl PredictiveConfig {
                 &mut predictions.predictive_entropy[start..][..rows],
                 &mut predictions.expected_entropy[start..][..rows],
             )?;
+            let entropies = &predictions.predictive_entropy[start..][..rows];
+            if let Some(row) = entropies.iter().position(|entropy| !entropy.is_finite()) {
+                let input = start + row;
+                return Err(BayesError::NotFiniteLogits { input });
+            }
             progress(start + rows, all);
         }
         Ok(predictions)

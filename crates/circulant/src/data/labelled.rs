@@ -41,7 +41,7 @@ impl<const D: usize> LabelledData<D> {
     }
 
     /// [`Self::new`] of bytes that stand for numbers, as the pixels of most images do. They stay bytes, and take a quarter of
-    /// the memory.
+    /// the memory. A scale has one channel, or as many as the inputs (`shape[1]`).
     ///
     /// ```
     /// use circulant::data::LabelledData;
@@ -61,11 +61,11 @@ impl<const D: usize> LabelledData<D> {
         device: &Device,
     ) -> Result<Self, ExamplesError> {
         check_sizes(&shape, inputs.len())?;
-        let row = inputs.len() / shape[0];
-        if !row.is_multiple_of(scale.channels()) {
+        let channels = shape.get(1).copied().unwrap_or(1);
+        if ![1, channels].contains(&scale.channels()) {
             return Err(ExamplesError::Length {
-                what: "the channels of the scale",
-                expected: shape.get(1).copied().unwrap_or(1),
+                what: "the channels of the scale, if there are several",
+                expected: channels,
                 got: scale.channels(),
             });
         }
@@ -241,6 +241,11 @@ mod tests {
                 .to_string()
                 .contains("channels")
         );
+        // Six numbers are a multiple of three, but those of two channels.
+        let scale = ByteScale::standardised(1.0, &[(0.0, 1.0); 3]).expect("valid");
+        let error = LabelledData::from_bytes(vec![0; 12], scale, [2, 2, 3], &[0, 1], 3, &device);
+        let error = error.expect_err("2 channels are not 3").to_string();
+        assert!(error.contains("expected 2 values, got 3"), "{error}");
     }
 
     #[test]
