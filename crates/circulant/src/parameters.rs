@@ -138,3 +138,44 @@ impl ModuleMapper for StableIds {
         Param::from_mapped_value(ParamId::from(hash), value, mapper)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
+
+    use super::*;
+    use crate::bayes::{BayesianConfig, Noise, Purpose};
+
+    #[derive(Module, Debug)]
+    struct Encoder {
+        frozen: Linear,
+        norm: BatchNorm,
+        output: Linear,
+    }
+
+    const TRAINED: [&str; 4] = ["norm.gamma", "norm.beta", "output.weight", "output.bias"];
+
+    #[test]
+    fn frozen_parameters_and_running_statistics_are_not_trained_on_any_device() {
+        for device in [crate::cpu(), crate::cpu().autodiff()] {
+            let encoder = Encoder {
+                frozen: LinearConfig::new(3, 4).init(&device).no_grad(),
+                norm: BatchNormConfig::new(4).init(&device),
+                output: LinearConfig::new(4, 2).init(&device),
+            };
+            let paths = |module: &Encoder| -> Vec<String> {
+                let found = trained_parameters(module).into_iter();
+                found.map(|found| found.path).collect()
+            };
+            assert_eq!(paths(&encoder), TRAINED);
+            let network = BayesianConfig::new().init(encoder).expect("valid");
+            let sites: Vec<&str> = network.posteriors().map(|(path, _)| path).collect();
+            assert_eq!(sites, TRAINED);
+            // Whatever is drawn is as trainable as the network was.
+            let noise = Noise::new(1, Purpose::Prediction, 0, 0);
+            for module in [network.valid().mean(), network.valid().sample(noise)] {
+                assert_eq!(paths(&module), TRAINED);
+            }
+        }
+    }
+}

@@ -148,3 +148,42 @@ impl PredictiveConfig {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use burn::module::Param;
+
+    use super::*;
+    use crate::bayes::BayesianConfig;
+    use crate::models::{HiddenKind, ImageClassifierConfig};
+
+    #[test]
+    fn what_is_not_a_number_is_not_certainty() {
+        let predictions = Predictions {
+            classes: 2,
+            probabilities: vec![f32::NAN, f32::NAN, 0.5, 0.5, 0.5, 0.5],
+            predictive_entropy: vec![f32::NAN, 0.25, 0.75],
+            expected_entropy: vec![0.5, 0.5, 0.5],
+        };
+        let information: Vec<f32> = predictions.mutual_information().collect();
+        assert!(information[0].is_nan(), "{information:?}");
+        assert_eq!(information[1..], [0.0, 0.25]);
+    }
+
+    #[test]
+    fn broken_logits_are_an_error() {
+        let device = crate::cpu();
+        let config = ImageClassifierConfig::new(HiddenKind::Dense).with_image([1, 1, 3]);
+        for broken in [f32::NAN, f32::INFINITY] {
+            let mut model = config.init(&device);
+            let bias = Tensor::<1>::zeros([10], &device);
+            let bias = bias.slice_fill([2..3], broken);
+            model.output.bias = Some(Param::from_tensor(bias));
+            let network = BayesianConfig::new().init(model).expect("valid");
+            let inputs = Tensor::ones([3, 1, 1, 3], &device);
+            let config = PredictiveConfig::new().with_samples(2).with_batch(2);
+            let error = config.predict(&network, inputs).expect_err("not finite");
+            assert!(error.to_string().contains("input 0"), "{error}");
+        }
+    }
+}

@@ -58,6 +58,7 @@ pub mod gram;
 mod models;
 pub mod network_bound;
 pub mod norms;
+pub mod padding;
 mod radii;
 pub mod rounding;
 pub mod tail;

@@ -27,7 +27,7 @@
 //!   As `|c Re x| + |s Im x| <= |x|`, an output is off by `sqrt(2) gamma_m ||x||_1 <= sqrt(2) gamma_m sqrt(p) ||x||`, and all of them
 //!   by `sqrt(p)` times that. Relative to the stage's norm `sqrt(p) ||x||` this is `sqrt(2 p) gamma_m`; with the twiddle
 //!   `s_p <= sqrt(2 p) gamma_m + 5 u`.
-//! * a prime above 13, or above 11 where rustfft does the work: Rader's or Bluestein's algorithm, whose inner length `m < 4 n + 64` has
+//! * a prime above 13 on an axis of an image, or above 11 where rustfft does the work: Rader's or Bluestein's algorithm, whose inner length `m < 4 n + 64` has
 //!   no prime factor above 23, so `epsilon(m) <= 26 u log2 m`. Rader multiplies by the transform of a sequence of unit
 //!   numbers, itself computed in f32: its largest entry is `sqrt(p)` but its error only bounded by `epsilon(m) p`, which gives
 //!   `(sqrt(p) + 3)(epsilon(m) + 6 u)`. In Bluestein's the entries are at most `2n - 1` and their error at most `epsilon(m) sqrt(m (2n - 1))`,
@@ -39,7 +39,10 @@
 //! This is why the promise is about a whole batch. Transform, product with `h/n` (rounded twice, then a complex product: `8 u`), inverse:
 //! `c = sqrt(2) ((1 + epsilon)^2 (1 + 8 u) - 1) L`. Small batches go row by row through realfft: a complex transform
 //! of length `n/2` or `n`, and one stage of twiddles and sums (`16 u`); the stored half of the spectrum stands for the whole, a factor
-//! `sqrt(2)`: `epsilon' = 1.5 epsilon + 24 u`, without the pair. The larger of both counts.
+//! `sqrt(2)`: `epsilon' = 1.5 epsilon + 24 u`, without the pair.
+//!
+//! A signal whose length has a large prime factor may run as the corner of a longer operator: [`padding`](super::padding).
+//! The largest of all ways counts.
 //!
 //! With several channels the product at a frequency is `Im C = (A_r + A_i)(B_r + B_i) - A_r B_r - A_i B_i` over `C_in` terms: off by
 //! `sqrt(10) gamma_{C_in + 6} |A| |B|` with `|| |K| || <= ||K||_F <= sqrt(min(C_in, C_out)) ||K||`.
@@ -66,13 +69,15 @@
 //!
 //! The sums of this file are f64: a factor `1 + 1e-9` covers their own rounding.
 
-use super::{GeometryError, NetworkBound, UpperBound};
+use super::{GeometryError, NetworkBound, UpperBound, padding};
 
 /// Unit roundoff of f32.
 pub(super) const UNIT: f64 = 1.0 / 16_777_216.0;
 /// Unit roundoff of f64, times eight: a twiddle is the cosine of an angle of up to `2 pi` that was itself rounded three times, so in f64 it is off by up
 /// to 20 units instead of one. (In f32 it is rounded from f64, where this does not show.)
 pub(super) const UNIT_DOUBLE: f64 = 4.0 * f64::EPSILON;
+/// A spectrum times `h/n`, which was rounded twice: a complex product.
+pub(super) const PRODUCT: f64 = 8.0 * UNIT;
 /// Intermediate numbers beyond this could overflow.
 const OVERFLOW: f64 = 1e37;
 /// `2^-130`.
@@ -115,7 +120,7 @@ pub(super) fn gamma(n: usize, unit: f64) -> f64 {
 }
 
 /// Prime factors with multiplicity.
-fn prime_factors(mut n: usize) -> Vec<usize> {
+pub(super) fn prime_factors(mut n: usize) -> Vec<usize> {
     let mut factors = Vec::new();
     let mut p = 2;
     while p * p <= n {
@@ -147,7 +152,7 @@ fn one_axis(n: usize, largest_butterfly: usize, unit: f64) -> f64 {
 }
 
 /// Sums of first-order errors as a true relative error: `(1 + a)(1 + b).. - 1 <= s/(1 - s)`.
-fn compounded(sum: f64) -> f64 {
+pub(super) fn compounded(sum: f64) -> f64 {
     if sum < 0.5 {
         sum / (1.0 - sum)
     } else {
@@ -168,8 +173,13 @@ pub(super) fn lane_error([height, width]: [usize; 2], unit: f64) -> f64 {
 }
 
 /// `epsilon'` of realfft on rows.
-fn row_error(length: usize, unit: f64) -> f64 {
+pub(super) fn row_error(length: usize, unit: f64) -> f64 {
     compounded(1.5 * one_axis(length, 11, unit) + 24.0 * unit)
+}
+
+/// Transform, product and inverse, relative to the norm of the operator.
+pub(super) fn there_and_back(epsilon: f64, product: f64) -> f64 {
+    (1.0 + epsilon).powi(2) * (1.0 + product) - 1.0
 }
 
 /// `||Delta K||` of filters of the norm `filter` that were transformed with the unit roundoff `unit`.
@@ -193,23 +203,29 @@ impl LinearRounding {
         let pair = std::f64::consts::SQRT_2;
         let lanes = lane_error(grid, UNIT);
         let product = if channels_in * channels_out == 1 {
-            8.0 * UNIT
+            PRODUCT
         } else {
             let smaller = channels_in.min(channels_out) as f64;
             (10.0 * smaller).sqrt() * gamma(channels_in + 6, UNIT) + 4.0 * UNIT
         };
-        let twice = |epsilon: f64| (1.0 + epsilon).powi(2) * (1.0 + product) - 1.0;
-        let mut relative = pair * twice(lanes);
+        let mut relative = pair * there_and_back(lanes, product);
+        let (mut longest, mut largest) = (pixels, norm);
         if grid[0] == 1 && channels_in * channels_out == 1 {
-            relative = relative.max(twice(row_error(grid[1], UNIT)));
+            let by_row = there_and_back(row_error(grid[1], UNIT), product);
+            relative = relative.max(by_row);
+            if padding::may_be_used(grid[1]) {
+                relative = relative.max(padding::error(grid[1]));
+                longest = padding::longest(grid[1]);
+                largest *= padding::norm(grid[1]);
+            }
         }
         let filters = filter.map_or(0.0, |filter| filter_error(grid, filter, UNIT).get());
         let input = relative * norm + pair * (1.0 + relative) * filters;
         Self {
             input: (input + UNIT * (norm + input)) * OWN_ROUNDING,
             bias: UNIT * bias * OWN_ROUNDING,
-            growth: 32.0 * pixels * norm.max(1.0),
-            size: pixels * channels_in.max(channels_out) as f64,
+            growth: 32.0 * longest * largest.max(1.0),
+            size: longest * channels_in.max(channels_out) as f64,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Classifiers that are saved and loaded, and temperatures in their read-outs.
 
 use burn::tensor::{Tensor, TensorData};
-use circulant::bayes::{Bayesian, PredictiveConfig};
+use circulant::bayes::{Bayesian, PredictiveConfig, Site};
 use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig, SavedClassifier};
 use circulant::noise::{Noise, Purpose};
 use circulant::record;
@@ -114,6 +114,28 @@ fn a_scaled_read_out_scales_every_logit_of_every_draw() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_deterministic_read_out_is_scaled_too_and_unknown_layers_are_named() {
+    let device = circulant::cpu();
+    let model = configs()[0].init(&device);
+    let sites = model
+        .bayesian_config()
+        .with_site("output.weight", Site::deterministic())
+        .with_site("output.bias", Site::deterministic());
+    let network = sites.init(model).unwrap();
+    let halved = network.clone().with_scaled("output", 0.5).unwrap();
+    let noise = || Noise::new(1, Purpose::Prediction, 0, 0);
+    let gap = halved.sample(noise()).forward(inputs(9))
+        - network.sample(noise()).forward(inputs(9)) * 0.5;
+    let largest: f32 = gap.abs().max().into_scalar();
+    assert!(largest < 1e-6, "{largest}");
+    for unknown in ["outptu", "output.weight", "", "hidden.coordinates"] {
+        let error = network.clone().with_scaled(unknown, 0.5).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("hidden, output"), "{unknown}: {error}");
     }
 }
 
