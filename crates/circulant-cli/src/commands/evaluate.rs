@@ -141,6 +141,11 @@ impl Evaluate {
 
     fn labelled(&self, run: &LoadedRun) -> anyhow::Result<ImageSet> {
         let trained_on = &run.folder.config.data;
+        ensure!(
+            self.data.is_some() || !trained_on.train.is_empty(),
+            "{}: a saved classifier does not say what it was trained on; name labelled data with --data NAME|PATH",
+            self.run.display()
+        );
         if self.held_out {
             let set = source::images(&trained_on.train, Split::Train, trained_on)?;
             let held = Held::out_of(set, trained_on)?;

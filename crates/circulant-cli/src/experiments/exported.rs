@@ -26,7 +26,9 @@ pub fn describe(folder: &RunFolder, steps: u64) -> SavedClassifier {
         .with_depth(config.model.depth);
     let bayesian = config.posterior.inference == Inference::Bayesian;
     let mut saved = SavedClassifier::new(&model, bayesian.then_some(config.posterior.rank));
-    saved.learned_slope = bayesian && config.posterior.learn_slope;
+    saved.learned_slope = config.posterior.learn_slope;
+    saved.slope = config.posterior.slope;
+    saved.prior_deviation = config.posterior.prior_deviation;
     saved.class_names.clone_from(&data.class_names);
     match &config.data.normalisation {
         Normalisation::Raw => {}
@@ -58,6 +60,10 @@ pub fn load(path: &Path) -> anyhow::Result<LoadedRun> {
     config.model.modes = saved.modes;
     config.model.depth = saved.depth;
     config.posterior.learn_slope = saved.learned_slope;
+    config.posterior.slope = saved.slope;
+    config.posterior.prior_deviation = saved.prior_deviation;
+    // The file does not say what the classifier was trained on.
+    config.data.train = String::new();
     match saved.rank {
         Some(rank) => config.posterior.rank = rank,
         None => config.posterior.inference = Inference::Point,

@@ -196,8 +196,26 @@ fn a_head_is_trained_calibrated_and_used_elsewhere() {
     for file in ["head.json", "head.safetensors"] {
         fs::copy(out.join(file), elsewhere.join(file)).unwrap();
     }
+    let run = out.join("run");
+    let certified = ["--data", path(&table), "--samples", "2", "--json"];
+    let of_run = json(&[&["certify", path(&run)][..], &certified].concat());
     fs::remove_dir_all(&out).unwrap();
     let head = elsewhere.join("head.json");
+    // The slope of the prior is in the file, so its bound is that of the run.
+    let of_head = json(&[&["certify", path(&head)][..], &certified].concat());
+    let priors = |summary: &Value| -> Vec<f64> {
+        let layers = summary["layers"].as_array().unwrap().iter();
+        layers.filter_map(|layer| layer["prior"].as_f64()).collect()
+    };
+    assert_eq!(priors(&of_head).len(), 1);
+    assert_eq!(priors(&of_head), priors(&of_run));
+    // What it was trained on is not.
+    refusal(1, &["evaluate", path(&head)], &["head.json", "--data"]);
+    refusal(
+        1,
+        &["evaluate", path(&head), "--held-out"],
+        &["head.json", "--data"],
+    );
     let predictions = success(&[
         "predict",
         path(&head),
@@ -213,14 +231,6 @@ fn a_head_is_trained_calibrated_and_used_elsewhere() {
     });
     let accuracy = right.count() as f64 / 120.0;
     assert!((accuracy - summary["test"]["accuracy"].as_f64().unwrap()).abs() < 1e-9);
-    success(&[
-        "certify",
-        path(&head),
-        "--data",
-        path(&table),
-        "--samples",
-        "2",
-    ]);
 
     // Without the flag it stays at one.
     let plain = root.path().join("plain");

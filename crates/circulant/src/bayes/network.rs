@@ -267,6 +267,20 @@ impl PriorTensor {
     }
 }
 
+impl PriorTensor {
+    fn variances(&self) -> Vec<f64> {
+        match self {
+            Self::Fixed(variance) => to_host(variance.as_ref().clone()),
+            Self::Learned(prior) => prior.variances().to_vec(),
+        }
+    }
+}
+
+fn checksum(numbers: &[f64]) -> u32 {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|v| v.to_le_bytes()).collect();
+    crc32fast::hash(&bytes)
+}
+
 impl<M: Network> Bayesian<M> {
     /// A network whose parameters are one draw from the posterior. Gradients flow through it to the posterior.
     pub fn sample(&self, mut noise: Noise) -> M {
@@ -375,15 +389,38 @@ impl<M: Network> Bayesian<M> {
             .expect("a network has parameters")
     }
 
+    /// Paths of the parameters that have a posterior, with a line about posterior and prior each.
+    pub(crate) fn site_descriptions(&self) -> Vec<(String, String)> {
+        let sites = self.sites.iter().zip(&self.factors);
+        let describe = |(site, factor): (&SiteDescription, &Factor)| {
+            let posterior = match &factor.posterior {
+                AnyPosterior::LowRank(q) => {
+                    format!("low-rank (rank {}, jitter {:e})", q.rank(), q.jitter())
+                }
+                AnyPosterior::MeanField(_) => "mean-field".to_owned(),
+                AnyPosterior::Point(_) => "a point".to_owned(),
+            };
+            let slope = match &site.prior {
+                PriorTensor::Fixed(_) => "",
+                PriorTensor::Learned(_) => " of a learned slope",
+            };
+            let prior = site.prior.variances();
+            let least = prior.iter().copied().fold(f64::INFINITY, f64::min);
+            let largest = prior.iter().copied().fold(0.0, f64::max);
+            let sum = checksum(&prior);
+            let shape = site.shape.to_vec();
+            let text = format!(
+                "{posterior}, shape {shape:?}, prior{slope} of variances {least:.6} to {largest:.6} ({sum:08x})"
+            );
+            (site.path.clone(), text)
+        };
+        sites.map(describe).collect()
+    }
+
     /// What tells this network from another one whose posteriors happen to have as many numbers: paths, shapes and priors.
     pub(super) fn identity(&self) -> String {
         let describe = |site: &SiteDescription| {
-            let prior = match &site.prior {
-                PriorTensor::Fixed(variance) => to_host(variance.as_ref().clone()),
-                PriorTensor::Learned(prior) => prior.variances().to_vec(),
-            };
-            let bytes: Vec<u8> = prior.iter().flat_map(|v| v.to_le_bytes()).collect();
-            let sum = crc32fast::hash(&bytes);
+            let sum = checksum(&site.prior.variances());
             format!("{} {:?} prior {sum:08x}", site.path, site.shape.to_vec())
         };
         let sites: Vec<String> = self.sites.iter().map(describe).collect();

@@ -136,6 +136,18 @@ impl HiddenLayer {
         })
     }
 
+    /// Which of the six it is.
+    pub fn kind(&self) -> HiddenKind {
+        match self {
+            Self::SpectralCirculant(_) => HiddenKind::SpectralCirculant,
+            Self::SpectralBccb(_) => HiddenKind::SpectralBccb,
+            Self::SpatialCirculant(_) => HiddenKind::SpatialCirculant,
+            Self::SpatialBccb(_) => HiddenKind::SpatialBccb,
+            Self::Convolution(_) => HiddenKind::Convolution,
+            Self::Dense(_) => HiddenKind::Dense,
+        }
+    }
+
     /// Multiplies the weights, not the bias.
     pub(super) fn scale(&mut self, factor: f64) {
         fn scale<const D: usize>(parameter: &mut Param<Tensor<D>>, factor: f64) {

@@ -7,16 +7,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use burn::store::ModuleSnapshot;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-use super::{HiddenKind, ImageClassifier, ImageClassifierConfig};
+use super::{HiddenKind, HiddenLayer, ImageClassifier, ImageClassifierConfig};
 use crate::LayerError;
-use crate::bayes::{BayesError, Bayesian, BayesianConfig, Site};
+use crate::bayes::{BayesError, Bayesian, BayesianConfig, JITTER, PosteriorKind, Site, Slope};
 use crate::record::{self, RecordError};
 use crate::train::write_atomically;
 
-const FORMAT: &str = "circulant-classifier-1";
+/// The version is behind the last dash. Version 1, of circulant 0.1.0, had neither jitter nor slope nor deviation of the prior.
+const FORMAT: &str = "circulant-classifier-";
+const VERSION: u64 = 2;
 
 /// Why a classifier cannot be saved or loaded.
 #[derive(Debug, thiserror::Error)]
@@ -31,11 +34,35 @@ pub enum SavedError {
         source: std::io::Error,
     },
     /// A file that does not describe a classifier.
-    #[error("{}: expected the description of a classifier ({FORMAT}), found {found}; save the classifier again", path.display())]
+    #[error("{}: expected the description of a classifier ({FORMAT}{VERSION}), found {found}; save the classifier again", path.display())]
     Description {
         /// The file.
         path: PathBuf,
         /// What is wrong.
+        found: String,
+    },
+    /// A file of a later version of this library.
+    #[error(
+        "{}: written by a newer circulant (version {found} of the format, this one reads up to {VERSION}); update circulant",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The version of its format.
+        found: u64,
+    },
+    /// A network that is not the described one.
+    #[error(
+        "{part}: the description says {expected}, the network has {found}; describe the network as it is \
+         (`SavedClassifier::new` and its fields)"
+    )]
+    OtherNetwork {
+        /// The part of the network that differs.
+        part: String,
+        /// What is described.
+        expected: String,
+        /// What there is.
         found: String,
     },
     /// A model that cannot be made.
@@ -93,6 +120,15 @@ pub struct SavedClassifier {
     pub rank: Option<usize>,
     /// Whether the slope of the prior was learned.
     pub learned_slope: bool,
+    /// `alpha` of the spectral prior, unless it was learned; 1 in files of circulant 0.1.0, which did not say.
+    #[serde(default = "one")]
+    pub slope: f64,
+    /// `sigma0` of the spectral prior; 1 in files of circulant 0.1.0, which did not say.
+    #[serde(default = "one")]
+    pub prior_deviation: f64,
+    /// The jitter of the posterior of spectral coordinates; [`JITTER`] in files of circulant 0.1.0, which did not say.
+    #[serde(default = "default_jitter")]
+    pub jitter: f64,
     /// The names of the classes; empty when unknown.
     pub class_names: Vec<String>,
     /// Whether bytes are divided by 255 first; floats are not.
@@ -107,11 +143,19 @@ pub struct SavedClassifier {
     pub notes: BTreeMap<String, String>,
 }
 
+fn one() -> f64 {
+    1.0
+}
+
+fn default_jitter() -> f64 {
+    JITTER
+}
+
 impl SavedClassifier {
     /// Describes a model, with a posterior of this rank at spectral coordinates or a point estimate, and inputs as they are.
     pub fn new(config: &ImageClassifierConfig, rank: Option<usize>) -> Self {
         Self {
-            format: FORMAT.to_owned(),
+            format: format!("{FORMAT}{VERSION}"),
             hidden: config.hidden,
             image: config.image,
             classes: config.classes,
@@ -121,6 +165,9 @@ impl SavedClassifier {
             depth: config.depth,
             rank,
             learned_slope: false,
+            slope: 1.0,
+            prior_deviation: 1.0,
+            jitter: JITTER,
             class_names: Vec::new(),
             unit: false,
             mean: Vec::new(),
@@ -146,11 +193,18 @@ impl SavedClassifier {
                 continue;
             };
             let site = if self.learned_slope {
-                Site::learned_slope(&layout, 1.0)?
+                Site::learned_slope(&layout, self.prior_deviation)?
             } else {
-                Site::default_spectral(&layout)
+                let spectrum = Slope {
+                    deviation: self.prior_deviation,
+                    alpha: self.slope,
+                };
+                Site::spectral(&layout, &spectrum)?
             };
-            let site = site.with_rank(self.rank.unwrap_or(1));
+            let site = site.with_posterior(PosteriorKind::LowRank {
+                rank: self.rank.unwrap_or(1),
+                jitter: self.jitter,
+            });
             sites = sites.with_site(format!("{name}.coordinates"), site);
         }
         let sites = match self.rank {
@@ -179,13 +233,14 @@ impl SavedClassifier {
         values
     }
 
-    /// Writes `path`, a JSON file, and the numbers beside it, with the extension `safetensors`. The description comes
-    /// last: where it is, the numbers are.
+    /// Writes `path`, a JSON file, and the values beside it, with the extension `safetensors`. The description comes
+    /// last: where it is, the values are. A network that is not the described one is refused.
     pub fn write(
         &self,
         network: &Bayesian<ImageClassifier>,
         path: impl AsRef<Path>,
     ) -> Result<(), SavedError> {
+        self.check(network)?;
         let path = path.as_ref();
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -198,7 +253,30 @@ impl SavedClassifier {
         write_atomically(path, text.as_bytes()).map_err(failed(path))
     }
 
-    /// Reads what [`Self::write`] wrote.
+    /// Names the first difference between the description and a network.
+    fn check(&self, network: &Bayesian<ImageClassifier>) -> Result<(), SavedError> {
+        let described = self.network(&network.device())?;
+        let shapes = |network: &Bayesian<ImageClassifier>| {
+            let tensors = network.collect(None, None, true).into_iter();
+            tensors
+                .map(|tensor| {
+                    (
+                        tensor.name.clone(),
+                        format!("{:?} {:?}", tensor.dtype, tensor.shape),
+                    )
+                })
+                .collect()
+        };
+        compare("the hidden layers", layers(&described), layers(network))?;
+        compare(
+            "the parameters with a posterior",
+            described.site_descriptions(),
+            network.site_descriptions(),
+        )?;
+        compare("the tensors", shapes(&described), shapes(network))
+    }
+
+    /// Reads what [`Self::write`] wrote, in this version or an earlier one.
     pub fn read(
         path: impl AsRef<Path>,
         device: &Device,
@@ -212,10 +290,20 @@ impl SavedClassifier {
             path: path.to_owned(),
             source,
         })?;
-        let saved: Self = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        if saved.format != FORMAT {
-            return Err(wrong(saved.format));
+        let format: Format =
+            serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let version = format.format.strip_prefix(FORMAT);
+        match version.and_then(|version| version.parse().ok()) {
+            Some(1..=VERSION) => {}
+            Some(found) if found > VERSION => {
+                let path = path.to_owned();
+                return Err(SavedError::Newer { path, found });
+            }
+            _ => return Err(wrong(format!("{:?}", format.format))),
         }
+        let mut saved: Self =
+            serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        saved.format = format!("{FORMAT}{VERSION}");
         let fits = |numbers: &[f32]| numbers.is_empty() || numbers.len() == saved.image[0];
         if !fits(&saved.mean) || !fits(&saved.std) {
             return Err(wrong(format!(
@@ -229,4 +317,55 @@ impl SavedClassifier {
         record::load(&mut network, path.with_extension("safetensors"))?;
         Ok((saved, network))
     }
+}
+
+/// What every version of the description has.
+#[derive(Deserialize)]
+struct Format {
+    format: String,
+}
+
+/// The hidden layers and a line about each.
+fn layers(network: &Bayesian<ImageClassifier>) -> Vec<(String, String)> {
+    let model = network.mean();
+    let layers = model.hidden_layers();
+    let describe = |layer: &HiddenLayer| {
+        let kind = layer.kind();
+        match layer.spectrum_layout() {
+            Some(layout) => {
+                let ((height, width), coordinates) = (layout.grid(), layout.pair_coordinates());
+                format!("{kind:?} on {height} x {width} with {coordinates} coordinates")
+            }
+            None => format!("{kind:?}"),
+        }
+    };
+    layers
+        .map(|(name, layer)| (name, describe(layer)))
+        .collect()
+}
+
+/// Compares named lines.
+fn compare(
+    what: &str,
+    expected: Vec<(String, String)>,
+    found: Vec<(String, String)>,
+) -> Result<(), SavedError> {
+    let names = |lines: &[(String, String)]| -> String {
+        let names: Vec<&str> = lines.iter().map(|(name, _)| name.as_str()).collect();
+        names.join(", ")
+    };
+    let other = |part: &str, expected, found| SavedError::OtherNetwork {
+        part: part.to_owned(),
+        expected,
+        found,
+    };
+    if names(&expected) != names(&found) {
+        return Err(other(what, names(&expected), names(&found)));
+    }
+    for ((part, expected), (_, found)) in expected.into_iter().zip(found) {
+        if expected != found {
+            return Err(other(&part, expected, found));
+        }
+    }
+    Ok(())
 }
