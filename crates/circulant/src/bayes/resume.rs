@@ -8,19 +8,19 @@ use std::path::Path;
 use super::network::Network;
 use super::site_adam::SiteAdam;
 use super::svi::{Svi, Watch};
-use super::{BayesError, Bayesian};
+use super::{BayesError, Bayesian, KlWeight, SviConfig};
 use crate::parameters::with_stable_ids;
-use crate::train::checkpoint::{self, Checkpoint};
+use crate::train::checkpoint::{self, Checkpoint, CheckpointError};
 use crate::train::find_not_finite;
 
-const FORMAT: &str = "circulant-svi-2";
-/// Had all moments in Burn's record of the optimiser; its parameters are the same.
-const OLD_FORMAT: &str = "circulant-svi-1";
+/// The version is behind the last dash. Version 1 had all moments in Burn's record of the optimiser; its parameters are the same.
+const FORMAT: &str = "circulant-svi-";
+const VERSION: u64 = 2;
 
 /// What must agree between a checkpoint and the run that resumes from it.
 fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, String); 7] {
     [
-        ("format", FORMAT.to_owned()),
+        ("format", format!("{FORMAT}{VERSION}")),
         ("model", svi.network().identity()),
         ("seed", svi.config.seed.to_string()),
         ("batch", svi.config.batch.to_string()),
@@ -29,6 +29,33 @@ fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, 
         (
             "projection",
             if svi.has_projection() { "yes" } else { "no" }.to_owned(),
+        ),
+    ]
+}
+
+/// The settings among them. A sum of steps and a patience only say when training ends, unless the learning rate falls with the steps.
+fn settings(config: &SviConfig) -> [(&'static str, String); 3] {
+    let rate = config.learning_rate;
+    [
+        ("samples per step", config.samples.to_string()),
+        (
+            "KL weight",
+            match config.kl_weight {
+                KlWeight::WarmUp(steps) => format!("growing to 1 over {steps} steps"),
+                constant => constant.at(0).to_string(),
+            },
+        ),
+        (
+            "learning rate",
+            match config.final_rate {
+                None => rate.to_string(),
+                Some(share) => {
+                    format!(
+                        "{rate} falling to {share} of it over {} steps",
+                        config.steps
+                    )
+                }
+            },
         ),
     ]
 }
@@ -63,7 +90,7 @@ impl<M: Network> Svi<M> {
         ] {
             metadata.insert(key.to_owned(), value.to_string());
         }
-        metadata.insert("settings".to_owned(), self.config.to_string());
+        metadata.insert("settings".to_owned(), self.initial_settings());
         Ok(checkpoint::write(
             path,
             self.network(),
@@ -73,20 +100,38 @@ impl<M: Network> Svi<M> {
         )?)
     }
 
-    /// Goes on from a checkpoint of the same model, data and seed: training then gives the same numbers, to the last bit, as
-    /// if it had not stopped. On any error `self` is as it was.
+    /// Resumes from a checkpoint: training then gives the same values, to the last bit, as if it had not stopped. On any error
+    /// `self` is as it was.
+    ///
+    /// Model, priors, data, seed, batch, samples, weight of the KL, learning rate and whether there is a projection must be those of the
+    /// checkpoint; what differs is named. The number of steps (while the learning rate does not depend on it) and the patience
+    /// may differ. Not compared, and for the caller to keep: an optimiser of one's own, what the projection does, and a rate
+    /// that was set by [`Self::set_learning_rate`].
     pub fn resume(
         &mut self,
         path: impl AsRef<Path>,
         data_fingerprint: u64,
     ) -> Result<(), BayesError> {
         let checkpoint = Checkpoint::read(path.as_ref())?;
+        checkpoint.version(FORMAT, VERSION)?;
         for (what, expected) in identity(self, data_fingerprint) {
             // Files from before there were projections have no such entry.
             if what == "projection" && !checkpoint.metadata.contains_key(what) && expected == "no" {
                 continue;
             }
             checkpoint.check(what, expected)?;
+        }
+        let parse = |text: &str| -> Result<SviConfig, CheckpointError> {
+            serde_json::from_str(text)
+                .map_err(|error| checkpoint.broken(format!("settings: {error}")))
+        };
+        let found = settings(&parse(checkpoint.entry("settings")?)?);
+        // Through text as the checkpoint's: both are then rounded alike.
+        let expected = settings(&parse(&self.initial_settings())?);
+        for ((what, expected), (_, found)) in expected.into_iter().zip(found) {
+            if expected != found {
+                return Err(checkpoint.other_run(what, expected, found).into());
+            }
         }
         let mut network: Bayesian<M> = self.network().clone();
         let state = checkpoint.load(&mut network)?;
@@ -118,9 +163,7 @@ impl<M: Network> Bayesian<M> {
     /// trained for: what predictions need. Neither data nor settings of the run have to be known.
     pub fn load_checkpoint(mut self, path: impl AsRef<Path>) -> Result<(Self, u64), BayesError> {
         let checkpoint = Checkpoint::read(path.as_ref())?;
-        if checkpoint.entry("format")? != OLD_FORMAT {
-            checkpoint.check("format", FORMAT.to_owned())?;
-        }
+        checkpoint.version(FORMAT, VERSION)?;
         checkpoint.check("model", self.identity())?;
         checkpoint.load(&mut self)?;
         Ok((self, checkpoint.number("step")?))

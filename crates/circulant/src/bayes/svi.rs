@@ -152,6 +152,8 @@ pub struct Svi<M> {
     /// Moves what is off the tape, if the optimiser is our own.
     pub(super) site_adam: Option<SiteAdam>,
     pub(super) config: SviConfig,
+    /// The learning rate that the run began with.
+    initial_rate: f64,
     elbo: Elbo,
     pub(super) projection: Option<Constraint<M>>,
     pub(super) step: u64,
@@ -225,6 +227,7 @@ impl<M: Network> Svi<M> {
             network: Some(network),
             optimizer,
             site_adam: None,
+            initial_rate: config.learning_rate,
             config,
             elbo,
             projection: None,
@@ -262,7 +265,13 @@ impl<M: Network> Svi<M> {
         &self.config
     }
 
-    /// Another learning rate from the next step on, for schedules.
+    /// The settings that the run began with, as JSON.
+    pub(super) fn initial_settings(&self) -> String {
+        let settings = self.config.clone();
+        settings.with_learning_rate(self.initial_rate).to_string()
+    }
+
+    /// Another learning rate from the next step on, for schedules. A checkpoint does not have it: set it again after resuming.
     pub fn set_learning_rate(&mut self, learning_rate: f64) {
         self.config.learning_rate = learning_rate;
     }

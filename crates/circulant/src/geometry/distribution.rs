@@ -28,6 +28,8 @@ pub struct Histogram {
     pub edges: Vec<f64>,
     /// Numbers in `[edge, next edge)`; the last bin has its upper edge too.
     pub counts: Vec<usize>,
+    /// Infinite numbers, which are in no bin.
+    pub infinite: usize,
 }
 
 impl Distribution {
@@ -48,9 +50,12 @@ impl Distribution {
         self.sorted.iter().sum::<f64>() / self.sorted.len() as f64
     }
 
-    /// The standard deviation, with the number of values as divisor.
+    /// The standard deviation, with the number of values as divisor; infinite where a number is.
     pub fn deviation(&self) -> f64 {
         let mean = self.mean();
+        if !mean.is_finite() {
+            return f64::INFINITY;
+        }
         let squares: f64 = self.sorted.iter().map(|value| (value - mean).powi(2)).sum();
         (squares / self.sorted.len() as f64).sqrt()
     }
@@ -60,13 +65,22 @@ impl Distribution {
         let at = probability.clamp(0.0, 1.0) * (self.sorted.len() - 1) as f64;
         let (low, high) = (at.floor() as usize, at.ceil() as usize);
         let share = at - at.floor();
-        self.sorted[low] * (1.0 - share) + self.sorted[high] * share
+        let (low, high) = (self.sorted[low], self.sorted[high]);
+        // Zero times an infinite neighbour is no number, nor is the difference of two.
+        if share == 0.0 || low == high {
+            return low;
+        }
+        low * (1.0 - share) + high * share
     }
 
-    /// Counts in `bins` equally wide bins from the smallest to the largest number.
+    /// Counts in `bins` equally wide bins from the smallest to the largest finite number.
     pub fn histogram(&self, bins: usize) -> Histogram {
         let bins = bins.max(1);
-        let (low, high) = (self.sorted[0], self.sorted[self.sorted.len() - 1]);
+        let finite = self.sorted.iter().filter(|value| value.is_finite());
+        let finite: Vec<f64> = finite.copied().collect();
+        let infinite = self.sorted.len() - finite.len();
+        let low = finite.first().copied().unwrap_or(0.0);
+        let high = finite.last().copied().unwrap_or(0.0);
         let width = (high - low) / bins as f64;
         let edges = (0..=bins)
             .map(|i| {
@@ -78,7 +92,7 @@ impl Distribution {
             })
             .collect();
         let mut counts = vec![0; bins];
-        for value in &self.sorted {
+        for value in &finite {
             let bin = if width > 0.0 {
                 (value - low) / width
             } else {
@@ -86,7 +100,11 @@ impl Distribution {
             };
             counts[(bin as usize).min(bins - 1)] += 1;
         }
-        Histogram { edges, counts }
+        Histogram {
+            edges,
+            counts,
+            infinite,
+        }
     }
 }
 
@@ -236,6 +254,19 @@ mod tests {
         let histogram = numbers.histogram(3);
         assert_eq!(histogram.edges, [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(histogram.counts, [1, 1, 2]);
+        // Bounds may be infinite.
+        let infinity = f64::INFINITY;
+        let numbers = Distribution::new(vec![infinity, 1.0, 2.0, infinity, infinity]);
+        assert_eq!(numbers.quantile(0.25), 2.0);
+        assert_eq!(numbers.quantile(0.3), infinity);
+        assert_eq!(numbers.quantile(1.0), infinity);
+        assert_eq!((numbers.mean(), numbers.deviation()), (infinity, infinity));
+        let histogram = numbers.histogram(2);
+        assert_eq!(histogram.edges, [1.0, 1.5, 2.0]);
+        assert_eq!((histogram.counts, histogram.infinite), (vec![1, 1], 3));
+        let numbers = Distribution::new(vec![infinity; 2]);
+        assert_eq!(numbers.quantile(0.5), infinity);
+        assert_eq!(numbers.histogram(1).counts, [0]);
         // Equal numbers have no width.
         let same = Distribution::new(vec![2.0; 5]).histogram(4);
         assert_eq!(same.counts, [5, 0, 0, 0]);

@@ -61,6 +61,19 @@ pub enum CheckpointError {
         /// What the checkpoint has.
         found: String,
     },
+    /// A checkpoint of a later version of this library.
+    #[error(
+        "{}: written by a newer circulant (version {found} of the format, this one reads up to {newest}); update circulant",
+        path.display()
+    )]
+    Newer {
+        /// The checkpoint.
+        path: PathBuf,
+        /// The version of its format.
+        found: u64,
+        /// The newest version that is known.
+        newest: u64,
+    },
     /// Its parameters do not fit the module.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -225,6 +238,23 @@ impl<'a> Checkpoint<'a> {
         number.map_err(|error| self.broken(format!("{key}: {error}")))
     }
 
+    /// The version behind `family` in the entry `format`: from 1 to `newest`.
+    pub(crate) fn version(&self, family: &str, newest: u64) -> Result<u64, CheckpointError> {
+        let format = self.entry("format")?;
+        let version = format.strip_prefix(family);
+        match version.and_then(|version| version.parse().ok()) {
+            Some(found) if found > newest => Err(CheckpointError::Newer {
+                path: self.path.into(),
+                found,
+                newest,
+            }),
+            Some(version @ 1..) => Ok(version),
+            _ => Err(self.broken(format!(
+                "its format is {format:?}, expected {family}1 to {family}{newest}"
+            ))),
+        }
+    }
+
     /// Whether the entry `what` is as expected.
     pub(crate) fn check(
         &self,
@@ -235,12 +265,21 @@ impl<'a> Checkpoint<'a> {
         if found == expected {
             return Ok(());
         }
-        Err(CheckpointError::OtherRun {
+        Err(self.other_run(what, expected, found.to_owned()))
+    }
+
+    pub(crate) fn other_run(
+        &self,
+        what: &'static str,
+        expected: String,
+        found: String,
+    ) -> CheckpointError {
+        CheckpointError::OtherRun {
             path: self.path.into(),
             what,
             expected,
-            found: found.to_owned(),
-        })
+            found,
+        }
     }
 
     /// The parameters go into the module, if nothing is damaged; the optimiser's state comes back.

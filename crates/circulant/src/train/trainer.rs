@@ -15,7 +15,9 @@ use crate::noise::NoiseKey;
 use crate::parameters::{trained_parameters, with_stable_ids};
 use crate::task::Classifier;
 
-const FORMAT: &str = "circulant-training-1";
+/// The version is behind the last dash.
+const FORMAT: &str = "circulant-training-";
+const VERSION: u64 = 1;
 
 /// Settings of a [`Trainer`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -230,6 +232,7 @@ impl<M: Module> Trainer<M> {
         path: impl AsRef<Path>,
     ) -> Result<BTreeMap<String, String>, TrainingError> {
         let checkpoint = Checkpoint::read(path.as_ref())?;
+        checkpoint.version(FORMAT, VERSION)?;
         for (what, expected) in self.identity() {
             checkpoint.check(what, expected)?;
         }
@@ -258,7 +261,7 @@ impl<M: Module> Trainer<M> {
             rate => format!(", {rate} times as much for spectral coordinates"),
         };
         [
-            ("format", FORMAT.to_owned()),
+            ("format", format!("{FORMAT}{VERSION}")),
             ("seed", self.config.seed.to_string()),
             (
                 "learning rate",
@@ -279,7 +282,7 @@ pub fn load_checkpoint<M: Module>(
     path: impl AsRef<Path>,
 ) -> Result<u64, TrainingError> {
     let checkpoint = Checkpoint::read(path.as_ref())?;
-    checkpoint.check("format", FORMAT.to_owned())?;
+    checkpoint.version(FORMAT, VERSION)?;
     let step = checkpoint.number("step")?;
     checkpoint.load(model)?;
     Ok(step)

@@ -8,8 +8,8 @@ use burn::module::Module;
 use burn::optim::{AdamWConfig, SgdConfig};
 use burn::tensor::{Device, Tensor};
 use circulant::bayes::{
-    BayesError, BayesianConfig, CheckpointPlan, PosteriorKind, PredictiveConfig, Prior, Site, Stop,
-    Svi, SviConfig,
+    BayesError, BayesianConfig, CheckpointPlan, KlWeight, PosteriorKind, PredictiveConfig, Prior,
+    Site, Stop, Svi, SviConfig,
 };
 use circulant::data::LabelledData;
 use circulant::functional::tanh;
@@ -198,6 +198,55 @@ fn resuming_equals_never_stopping() {
         assert_eq!(go_on(&mut second, &data), losses[5..]);
         assert!(numbers(second.network()) == numbers(whole.network()));
     }
+}
+
+#[test]
+fn other_settings_are_refused_by_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run.safetensors");
+    let data = data(40);
+    let kind = HiddenKind::SpectralCirculant;
+    let base = || config().with_steps(2);
+    let mut svi = run(kind, base(), &data);
+    go_on(&mut svi, &data);
+    svi.save(&path, data.fingerprint()).expect("saves");
+    for (what, other) in [
+        ("samples per step 1", base().with_samples(3)),
+        ("KL weight 1", base().with_kl_weight(KlWeight::WarmUp(5))),
+        (
+            "KL weight 1",
+            base().with_kl_weight(KlWeight::Constant(0.5)),
+        ),
+        ("learning rate", base().with_learning_rate(0.123)),
+        ("learning rate", base().with_final_rate(Some(0.1))),
+    ] {
+        let mut other = run(kind, other, &data);
+        let error = other.resume(&path, data.fingerprint());
+        let error = error.expect_err("other settings").to_string();
+        assert!(error.contains(what), "{what}: {error}");
+        assert_eq!(other.steps_done(), 0);
+    }
+    // When training ends is not what a step does, unless its learning rate depends on it.
+    for same in [
+        base().with_steps(20),
+        base().with_patience(Some(3)),
+        base().with_kl_weight(KlWeight::Constant(1.0)),
+    ] {
+        let mut same = run(kind, same, &data);
+        same.resume(&path, data.fingerprint()).expect("resumes");
+        // A schedule of the caller's own does not make it another run.
+        same.set_learning_rate(1e-4);
+        same.save(&path, data.fingerprint()).expect("saves");
+    }
+    let falling = || base().with_final_rate(Some(0.1));
+    let mut svi = run(kind, falling(), &data);
+    go_on(&mut svi, &data);
+    svi.save(&path, data.fingerprint()).expect("saves");
+    let mut longer = run(kind, falling().with_steps(20), &data);
+    let error = longer
+        .resume(&path, data.fingerprint())
+        .expect_err("longer");
+    assert!(error.to_string().contains("over 2 steps"), "{error}");
 }
 
 #[test]
