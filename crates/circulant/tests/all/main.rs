@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod formats;
 mod geometry;
 mod geometry_rounding;
 mod geometry_training;

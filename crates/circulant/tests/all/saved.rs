@@ -118,6 +118,69 @@ fn a_scaled_read_out_scales_every_logit_of_every_draw() {
 }
 
 #[test]
+fn prior_and_jitter_are_kept() {
+    let folder = TempDir::new().unwrap();
+    let (device, path) = (circulant::cpu(), folder.path().join("head.json"));
+    let mut saved = SavedClassifier::new(&configs()[0], Some(2));
+    (saved.slope, saved.prior_deviation, saved.jitter) = (0.0, 3.0, 1e-3);
+    // A jitter that is large enough to be seen in every draw.
+    let network = saved.network(&device).unwrap();
+    let network = network.with_scaled("hidden", 4.0).unwrap();
+    saved.jitter *= 16.0;
+    saved.write(&network, &path).unwrap();
+    let (found, loaded) = SavedClassifier::read(&path, &device).unwrap();
+    assert_eq!(found, saved);
+    assert_eq!(probabilities(&loaded), probabilities(&network));
+    let mut other = saved.clone();
+    other.jitter = 1e-6;
+    let mut forgetful = other.network(&device).unwrap();
+    record::load(&mut forgetful, path.with_extension("safetensors")).unwrap();
+    assert_ne!(probabilities(&forgetful), probabilities(&network));
+}
+
+#[test]
+fn only_the_described_network_is_written() {
+    let folder = TempDir::new().unwrap();
+    let (device, path) = (circulant::cpu(), folder.path().join("head.json"));
+    let saved = SavedClassifier::new(&configs()[0], Some(2));
+    let with = |change: &dyn Fn(&mut SavedClassifier)| {
+        let mut other = saved.clone();
+        change(&mut other);
+        other.network(&device).unwrap()
+    };
+    let scaled = saved.network(&device).unwrap();
+    let scaled = scaled.with_scaled("hidden", 2.0).unwrap();
+    for (network, parts) in [
+        (
+            with(&|s| s.rank = Some(3)),
+            ["hidden.coordinates", "rank 3"],
+        ),
+        (with(&|s| s.rank = None), ["hidden.coordinates", "a point"]),
+        (with(&|s| s.slope = 0.0), ["hidden.coordinates", "prior"]),
+        (
+            with(&|s| s.prior_deviation = 2.0),
+            ["hidden.coordinates", "prior"],
+        ),
+        (
+            with(&|s| s.learned_slope = true),
+            ["hidden.coordinates", "learned slope"],
+        ),
+        (scaled, ["hidden.coordinates", "jitter 4e-6"]),
+        (with(&|s| s.modes = Some(4)), ["hidden", "7 coordinates"]),
+        (with(&|s| s.depth = 2), ["hidden layers", "body.0"]),
+        (with(&|s| s.classes = 5), ["output.weight", "[9, 5]"]),
+        (
+            with(&|s| (s.hidden, s.modes) = (HiddenKind::Dense, None)),
+            ["hidden", "Dense"],
+        ),
+    ] {
+        let error = saved.write(&network, &path).unwrap_err().to_string();
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        assert!(!path.exists() && !path.with_extension("safetensors").exists());
+    }
+}
+
+#[test]
 fn a_deterministic_read_out_is_scaled_too_and_unknown_layers_are_named() {
     let device = circulant::cpu();
     let model = configs()[0].init(&device);
@@ -157,7 +220,7 @@ fn damaged_and_other_files_are_named() {
     saved.write(&network, &path).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     for (from, to, part) in [
-        ("circulant-classifier-1", "other", "other"),
+        ("circulant-classifier-2", "other", "other"),
         ("\"classes\": 4", "\"classes\": 5", "shape"),
         ("\"mean\": []", "\"mean\": [0.0, 1.0]", "2 means"),
         ("\"modes\": 3", "\"modes\": 30", "30"),
