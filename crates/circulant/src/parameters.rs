@@ -144,7 +144,8 @@ mod tests {
     use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
 
     use super::*;
-    use crate::bayes::{BayesianConfig, Noise, Purpose};
+    use crate::bayes::BayesianConfig;
+    use crate::noise::{Noise, Purpose};
 
     #[derive(Module, Debug)]
     struct Encoder {

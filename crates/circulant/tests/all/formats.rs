@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{Tensor, TensorData};
-use circulant::bayes::{Bayesian, JITTER, LabelledData, PredictiveConfig, Svi, SviConfig};
+use circulant::bayes::{Bayesian, JITTER, PredictiveConfig, Svi, SviConfig};
+use circulant::data::LabelledData;
 use circulant::models::{
     HiddenKind, ImageClassifier, ImageClassifierConfig, ProjectionKind, SavedClassifier,
     VisionTransformer, VisionTransformerConfig,
 };
-use circulant::training::{Trainer, TrainerConfig, WarmUpCosine, load_checkpoint};
+use circulant::train::{Trainer, TrainerConfig, WarmUpCosine, load_checkpoint};
 use tempfile::TempDir;
 
 /// Sums may be added up in another order on another machine.
