@@ -63,7 +63,10 @@ macro_rules! with_native {
         match $dtype {
             DType::F32 => $call::<f32>($($argument),*),
             DType::F64 => $call::<f64>($($argument),*),
-            dtype => panic!("circulant operators on the CPU take F32 or F64 tensors, got {dtype:?}"),
+            dtype => panic!(
+                "circulant operators on the CPU take F32 or F64 tensors, got {dtype:?}; \
+                 cast input and module, e.g. by `cast(FloatDType::F32)`"
+            ),
         }
     };
 }

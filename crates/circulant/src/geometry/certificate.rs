@@ -18,6 +18,9 @@
 //! > The class that the f32 forward pass on the CPU gives to `x'` is `y`, for **every** f32 input `x'` with `norm(x' - x) <= r`, in every batch
 //! > whose inputs all have norms of at most `input_norm`.
 //!
+//! Model and inputs in anything but f32 are refused. The promise is as good as what is known about the activations:
+//! [`Certificates::is_proven`].
+//!
 //! The batch matters because the kernels transform two inputs as one complex row: a huge neighbour brings its rounding errors along.
 //!
 //! # Which class
@@ -26,12 +29,14 @@
 //! [`Target::Predicted`] takes the class with the largest logit: the radius then says that the decision is stable, right or wrong.
 
 use burn::config::Config;
-use burn::tensor::Tensor;
+use burn::module::{ModuleVisitor, Param};
+use burn::tensor::{DType, Tensor};
 
 use super::radii::{Margins, ModelLogits, Radii};
 use super::{GeometryError, Lipschitz, LowerBound, NetworkBound, UpperBound};
 use crate::backend::fused::is_native;
 use crate::nn::to_host;
+use crate::parameters::ParameterPath;
 use crate::task::Classifier;
 
 /// The class that a certificate is about.
@@ -118,6 +123,14 @@ pub struct Certificates {
     pub rounding: UpperBound,
 }
 
+impl Certificates {
+    /// Whether every rounding error behind the radii is proven. With an activation whose f32 error was only sampled
+    /// ([`LipschitzActivation::is_proven`](super::LipschitzActivation::is_proven)) the radii rest on these samples.
+    pub fn is_proven(&self) -> bool {
+        self.network.is_proven()
+    }
+}
+
 impl CertificateConfig {
     /// Certifies a network of fixed numbers (a point estimate, a posterior mean, one posterior sample) at inputs `[n, ...]`.
     pub fn certify<const D: usize, M: Classifier<D> + Lipschitz>(
@@ -136,6 +149,11 @@ impl CertificateConfig {
         inputs: &MeasuredInputs<D>,
         target: Target<'_>,
     ) -> Result<Certificates, GeometryError> {
+        let mut types = NumberTypes::default();
+        model.visit(&mut types);
+        if let Some((what, got)) = types.other {
+            return Err(GeometryError::NumberType { what, got });
+        }
         let network = model.network_bound()?;
         // Before the forward pass, which would panic where sizes do not fit.
         network.rounding_error_of(UpperBound::ZERO, Some(inputs.size))?;
@@ -196,6 +214,30 @@ fn checked_norm<const D: usize>(
     }
 }
 
+/// Finds a parameter that is not in f32.
+#[derive(Default)]
+struct NumberTypes {
+    path: ParameterPath,
+    other: Option<(String, DType)>,
+}
+
+impl ModuleVisitor for NumberTypes {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let dtype = param.val().dtype();
+        if dtype != DType::F32 && self.other.is_none() {
+            self.other = Some((self.path.name(), dtype));
+        }
+    }
+}
+
 /// Inputs and their norms.
 pub(super) struct MeasuredInputs<const D: usize> {
     pub(super) tensor: Tensor<D>,
@@ -210,6 +252,12 @@ impl<const D: usize> MeasuredInputs<D> {
         if !is_native(&tensor.device()) {
             let got = format!("{:?}", tensor.device());
             return Err(GeometryError::Device { got });
+        }
+        if tensor.dtype() != DType::F32 {
+            return Err(GeometryError::NumberType {
+                what: "the inputs".to_owned(),
+                got: tensor.dtype(),
+            });
         }
         let count = tensor.dims()[0];
         if count == 0 || tensor.dims().contains(&0) {

@@ -1,5 +1,6 @@
 //! What can be wrong with a network, an input or a limit.
 
+use burn::tensor::DType;
 use circulant_kernels::KernelError;
 
 use crate::bayes::BayesError;
@@ -113,6 +114,16 @@ pub enum GeometryError {
     Device {
         /// The device.
         got: String,
+    },
+    /// Arithmetic that was not analysed.
+    #[error(
+        "{what}: certificates are about arithmetic in F32, got {got:?}; cast model and inputs by `cast(FloatDType::F32)`"
+    )]
+    NumberType {
+        /// The inputs, a parameter or a layer.
+        what: String,
+        /// The type of its numbers.
+        got: DType,
     },
     /// A prior whose scale is random, for which the tail bound does not hold.
     #[error(

@@ -19,7 +19,9 @@
 //! | [`NormPenalty`] | a differentiable upper bound of the norm, as a regulariser |
 //!
 //! Nothing here is a rounded estimate that might be too small: upper bounds are rounded up, radii down, and the rounding errors of the f32 forward
-//! pass itself are subtracted from every margin ([`NetworkBound::rounding_error`]).
+//! pass itself are subtracted from every margin ([`NetworkBound::rounding_error`]). One thing is not proven: the f32 errors of sigmoid,
+//! silu, gelu and Burn's own tanh, which call functions of the platform, were measured at samples. A network that has one of
+//! them says so ([`NetworkBound::is_proven`], [`Certificates::is_proven`]).
 //!
 //! A certificate is about one network of fixed numbers: a point estimate, a posterior mean, one posterior sample. It says nothing about probabilities
 //! that are averaged over samples ([`distribution`]).

@@ -15,6 +15,8 @@
 
 use std::sync::Arc;
 
+use burn::tensor::DType;
+
 use super::norms::OperatorNorm;
 use super::rounding::{LinearRounding, Values};
 use super::{GeometryError, LipschitzActivation, NormBounds, UpperBound};
@@ -68,6 +70,8 @@ pub struct LayerBound {
     inputs: usize,
     outputs: usize,
     rounding: LinearRounding,
+    /// Of the weights.
+    dtype: DType,
     /// `[inputs, outputs]` of a dense layer.
     weights: Option<Arc<Vec<f64>>>,
 }
@@ -79,6 +83,7 @@ impl LayerBound {
         bias: UpperBound,
         [inputs, outputs]: [usize; 2],
         rounding: LinearRounding,
+        dtype: DType,
     ) -> Self {
         Self {
             name: name.to_owned(),
@@ -87,6 +92,7 @@ impl LayerBound {
             inputs,
             outputs,
             rounding,
+            dtype,
             weights: None,
         }
     }
@@ -248,6 +254,20 @@ impl NetworkBound {
         }
     }
 
+    /// Whether the rounding error of every part is proven: no activation's is only sampled
+    /// ([`LipschitzActivation::is_proven`]), and there is no part of unknown rounding.
+    pub fn is_proven(&self) -> bool {
+        match &self.part {
+            Part::Layer(_) => true,
+            Part::LipschitzActivation(activation) => activation.is_proven(),
+            Part::Known(_) => false,
+            Part::Residual(inner) => inner.is_proven(),
+            Part::Sequence(parts) | Part::Sum(parts) | Part::Concatenation(parts) => {
+                parts.iter().all(Self::is_proven)
+            }
+        }
+    }
+
     /// The bounds of values and errors at the output.
     pub(super) fn values(&self, start: Values) -> Result<Values, GeometryError> {
         let all = |parts: &[Self]| -> Result<Vec<Values>, GeometryError> {
@@ -260,6 +280,12 @@ impl NetworkBound {
                     layer: layer.name.clone(),
                     expected: layer.inputs,
                     got: start.size.unwrap_or(0),
+                });
+            }
+            Part::Layer(layer) if layer.dtype != DType::F32 => {
+                return Err(GeometryError::NumberType {
+                    what: layer.name.clone(),
+                    got: layer.dtype,
                 });
             }
             Part::Layer(layer) => start.linear(

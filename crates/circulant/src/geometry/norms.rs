@@ -15,7 +15,7 @@ use std::sync::Arc;
 use burn::module::Param;
 use burn::nn::conv::Conv2d;
 use burn::nn::{Linear, PaddingConfig2d};
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 use circulant_kernels::{
     NormEnclosure, convolution_norm_bound, matrix_norm, operator_norm_1d, operator_norm_2d,
 };
@@ -127,6 +127,7 @@ struct Circulant<'a> {
     coordinates: Vec<f64>,
     /// The norm of the spatial filters, where these are the parameters.
     filter: Option<UpperBound>,
+    dtype: DType,
     bias: Option<&'a Param<Tensor<1>>>,
     inputs: usize,
     outputs: usize,
@@ -152,7 +153,9 @@ impl Circulant<'_> {
         let bias = bias_norm(self.bias, self.outputs, name)?;
         let rounding = LinearRounding::circulant(grid, channels, whole, bias, self.filter);
         let sizes = [self.inputs, self.outputs];
-        Ok(LayerBound::new(name, norm, bias, sizes, rounding))
+        Ok(LayerBound::new(
+            name, norm, bias, sizes, rounding, self.dtype,
+        ))
     }
 }
 
@@ -161,6 +164,7 @@ impl OperatorNorm for SpectralCirculant1d {
         Circulant {
             layout: self.operator().layout(),
             coordinates: to_host(self.coordinates.val()),
+            dtype: self.coordinates.val().dtype(),
             filter: None,
             bias: self.bias.as_ref(),
             inputs: self.d_in(),
@@ -176,6 +180,7 @@ impl OperatorNorm for SpectralBccb2d {
         Circulant {
             layout: self.operator().layout(),
             coordinates: to_host(self.coordinates.val()),
+            dtype: self.coordinates.val().dtype(),
             filter: None,
             bias: self.bias.as_ref(),
             inputs: self.operator().input_len(),
@@ -212,6 +217,7 @@ impl OperatorNorm for Circulant1d {
         Circulant {
             layout: self.operator().layout(),
             coordinates,
+            dtype: self.filter.val().dtype(),
             filter: Some(filter),
             bias: self.bias.as_ref(),
             inputs: self.d_in(),
@@ -228,6 +234,7 @@ impl OperatorNorm for Bccb2d {
         Circulant {
             layout: self.operator().layout(),
             coordinates,
+            dtype: self.filter.val().dtype(),
             filter: Some(filter),
             bias: self.bias.as_ref(),
             inputs: self.operator().input_len(),
@@ -248,7 +255,8 @@ impl OperatorNorm for Linear {
         let bias = bias_norm(self.bias.as_ref(), outputs, name)?;
         let absolute = UpperBound::norm(&weights);
         let rounding = LinearRounding::sums(inputs, outputs, absolute, norm.upper, bias);
-        let mut bound = LayerBound::new(name, norm, bias, [inputs, outputs], rounding);
+        let (sizes, dtype) = ([inputs, outputs], self.weight.val().dtype());
+        let mut bound = LayerBound::new(name, norm, bias, sizes, rounding, dtype);
         bound.set_weights(Arc::new(weights));
         Ok(bound)
     }
@@ -340,6 +348,7 @@ impl OperatorNorm for SameConvolution<'_> {
             bias,
             [inputs, outputs],
             rounding,
+            self.layer.weight.val().dtype(),
         ))
     }
 }

@@ -6,8 +6,8 @@ use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, FloatDType, Tensor, TensorData};
 use circulant::functional;
 use circulant::geometry::{
-    CertificateConfig, GeometryError, Lipschitz, LipschitzActivation, NetworkBound, Target,
-    UpperBound,
+    CertificateConfig, Certificates, GeometryError, Lipschitz, LipschitzActivation, NetworkBound,
+    Target, UpperBound,
 };
 use circulant::models::{HiddenKind, ImageClassifierConfig};
 use circulant::nn::{
@@ -15,12 +15,12 @@ use circulant::nn::{
 };
 use circulant::task::Classifier;
 
-/// Every floating-point parameter as f64.
-struct ToDouble;
+/// Every floating-point parameter in this type.
+struct To(FloatDType);
 
-impl ModuleMapper for ToDouble {
+impl ModuleMapper for To {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(|tensor| tensor.cast(FloatDType::F64))
+        param.map(|tensor| tensor.cast(self.0))
     }
 }
 
@@ -142,7 +142,7 @@ fn rounding_share<const D: usize, M: Classifier<D> + Lipschitz>(model: &M, x: Te
     let bound = model.network_bound().expect("bounded");
     let allowed = bound.rounding_error(UpperBound::new(largest * (1.0 + 1e-12)));
     let allowed = allowed.expect("known").get();
-    let double = model.clone().map(&mut ToDouble);
+    let double = model.clone().map(&mut To(FloatDType::F64));
     let exact = host(double.logits(x.clone().cast(FloatDType::F64)));
     let computed = host(model.logits(x));
     let classes = exact.len() / rows;
@@ -245,5 +245,92 @@ fn the_slack_of_the_mnist_models_is_small() {
             certificates.input_norm.get(),
         );
         assert!(slack < 0.05, "{kind:?}: {slack}");
+    }
+}
+
+#[test]
+fn only_f32_is_certified() {
+    let device = circulant::cpu();
+    let head = FeatureHeadConfig::new().with_features(16).with_classes(3);
+    let inputs = || random::<2>(1, [2, 16], &device);
+    let certify = |model: &_, inputs| {
+        let certificates = CertificateConfig::new().certify(model, inputs, Target::Predicted);
+        certificates.map(|_| ()).unwrap_err().to_string()
+    };
+    for (to, name) in [
+        (FloatDType::F64, "F64"),
+        (FloatDType::F16, "F16"),
+        (FloatDType::BF16, "BF16"),
+    ] {
+        let model = head.init(&device).map(&mut To(to));
+        for inputs in [inputs(), inputs().cast(to)] {
+            let error = certify(&model, inputs);
+            assert!(error.contains(name) && error.contains("cast"), "{error}");
+        }
+        let error = certify(&head.init(&device), inputs().cast(to));
+        assert!(
+            error.contains("the inputs") && error.contains(name),
+            "{error}"
+        );
+        // The description alone knows it too.
+        let bound = model.network_bound().unwrap();
+        assert!(bound.upper().is_finite());
+        let error = bound.rounding_error(UpperBound::ONE).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "got F16; cast")]
+fn other_number_types_are_named() {
+    let device = circulant::cpu();
+    let head = FeatureHeadConfig::new().with_features(16).with_classes(3);
+    let model = head.init(&device).map(&mut To(FloatDType::F16));
+    model.logits(random::<2>(1, [2, 16], &device).cast(FloatDType::F16));
+}
+
+#[test]
+fn a_certificate_says_whether_it_is_proven() {
+    let device = circulant::cpu();
+    let head = FeatureHeadConfig::new().with_features(12).with_classes(4);
+    let certify = |bound: Result<NetworkBound, GeometryError>| bound.unwrap().is_proven();
+    assert!(certify(head.init(&device).network_bound()));
+    // Gelu, silu and sigmoid are functions of the platform.
+    assert!(!certify(Mixed::new(&device).network_bound()));
+    let x = random::<2>(3, [2, 12], &device);
+    let of = |certificates: Result<Certificates, GeometryError>| certificates.unwrap().is_proven();
+    let config = CertificateConfig::new();
+    assert!(of(config.certify(
+        &head.init(&device),
+        x.clone(),
+        Target::Predicted
+    )));
+    assert!(!of(config.certify(
+        &Mixed::new(&device),
+        x,
+        Target::Predicted
+    )));
+}
+
+/// Many lengths with a large prime factor, on both sides of the number of rows from which on lanes are used.
+#[test]
+fn prime_lengths_stay_within_their_bound() {
+    let device = circulant::cpu();
+    for features in [
+        17, 19, 23, 29, 31, 37, 41, 53, 61, 89, 127, 131, 211, 262, 509, 1021,
+    ] {
+        let config = FeatureHeadConfig::new()
+            .with_features(features)
+            .with_classes(3);
+        let model = config.init(&device);
+        for rows in [1, 3, 16, 40] {
+            let x = random(features as u64, [rows, features], &device);
+            let share = rounding_share(&model, x.clone());
+            assert!(share > 0.0, "{features}: nothing was rounded");
+            // One row is a thousand times as large as its partner in the lanes.
+            let sizes = (0..rows).map(|row| if row % 2 == 0 { 1e3 } else { 1.0 });
+            let sizes = TensorData::new(sizes.collect::<Vec<f64>>(), [rows, 1]);
+            rounding_share(&model, x * Tensor::from_data(sizes, &device));
+        }
     }
 }
