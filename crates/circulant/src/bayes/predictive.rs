@@ -180,7 +180,7 @@ mod tests {
             let bias = bias.slice_fill([2..3], broken);
             model.output.bias = Some(Param::from_tensor(bias));
             let network = BayesianConfig::new().init(model).expect("valid");
-            let inputs = Tensor::ones([3, 1, 1, 3], &device);
+            let inputs = Tensor::<4>::ones([3, 1, 1, 3], &device);
             let config = PredictiveConfig::new().with_samples(2).with_batch(2);
             let error = config.predict(&network, inputs).expect_err("not finite");
             assert!(error.to_string().contains("input 0"), "{error}");

@@ -50,7 +50,7 @@ fn config() -> ImageClassifierConfig {
 
 fn probabilities(network: &Bayesian<ImageClassifier>) -> Vec<f32> {
     let inputs = TensorData::new(values(5 * 12), [5, 1, 1, 12]);
-    let inputs = Tensor::from_data(inputs, &circulant::cpu());
+    let inputs = Tensor::<4>::from_data(inputs, &circulant::cpu());
     let config = PredictiveConfig::new().with_samples(4);
     config.predict(network, inputs).unwrap().probabilities
 }

@@ -248,10 +248,17 @@ fn the_slack_of_the_mnist_models_is_small() {
     }
 }
 
+/// A circulant layer and a read-out, for rows of features.
+fn head(features: usize, classes: usize) -> ImageClassifierConfig {
+    ImageClassifierConfig::new(HiddenKind::SpectralCirculant)
+        .with_image([1, 1, features])
+        .with_classes(classes)
+}
+
 #[test]
 fn only_f32_is_certified() {
     let device = circulant::cpu();
-    let head = FeatureHeadConfig::new().with_features(16).with_classes(3);
+    let head = head(16, 3);
     let inputs = || random::<2>(1, [2, 16], &device);
     let certify = |model: &_, inputs| {
         let certificates = CertificateConfig::new().certify(model, inputs, Target::Predicted);
@@ -284,15 +291,16 @@ fn only_f32_is_certified() {
 #[should_panic(expected = "got F16; cast")]
 fn other_number_types_are_named() {
     let device = circulant::cpu();
-    let head = FeatureHeadConfig::new().with_features(16).with_classes(3);
+    let head = head(16, 3);
     let model = head.init(&device).map(&mut To(FloatDType::F16));
-    model.logits(random::<2>(1, [2, 16], &device).cast(FloatDType::F16));
+    let x = random::<2>(1, [2, 16], &device);
+    model.logits(x.cast(FloatDType::F16));
 }
 
 #[test]
 fn a_certificate_says_whether_it_is_proven() {
     let device = circulant::cpu();
-    let head = FeatureHeadConfig::new().with_features(12).with_classes(4);
+    let head = head(12, 4);
     let certify = |bound: Result<NetworkBound, GeometryError>| bound.unwrap().is_proven();
     assert!(certify(head.init(&device).network_bound()));
     // Gelu, silu and sigmoid are functions of the platform.
@@ -319,10 +327,7 @@ fn prime_lengths_stay_within_their_bound() {
     for features in [
         17, 19, 23, 29, 31, 37, 41, 53, 61, 89, 127, 131, 211, 262, 509, 1021,
     ] {
-        let config = FeatureHeadConfig::new()
-            .with_features(features)
-            .with_classes(3);
-        let model = config.init(&device);
+        let model = head(features, 3).init(&device);
         for rows in [1, 3, 16, 40] {
             let x = random(features as u64, [rows, features], &device);
             let share = rounding_share(&model, x.clone());
