@@ -378,7 +378,7 @@ impl<M: Network> Svi<M> {
 
 impl<M: Network> Svi<M> {
     /// Trains a classifier until all steps are done, the loss no longer improves, or the callback asks to stop. May be
-    /// called again, or after [`Self::resume`]: it goes on where training stands.
+    /// called again, or after [`Self::resume`]: it continues where training stands.
     ///
     /// It runs on a thread of rayon's pool, the callback too: entering the pool for every operation of a step costs
     /// as much as a small step itself.
