@@ -176,9 +176,8 @@ mod tests {
         let config = ImageClassifierConfig::new(HiddenKind::Dense).with_image([1, 1, 3]);
         for broken in [f32::NAN, f32::INFINITY] {
             let mut model = config.init(&device);
-            let bias = Tensor::<1>::zeros([10], &device);
-            let bias = bias.slice_fill([2..3], broken);
-            model.output.bias = Some(Param::from_tensor(bias));
+            let bias: Vec<f32> = (0..10).map(|k| if k == 2 { broken } else { 0.0 }).collect();
+            model.output.bias = Some(Param::from_data(bias.as_slice(), &device));
             let network = BayesianConfig::new().init(model).expect("valid");
             let inputs = Tensor::<4>::ones([3, 1, 1, 3], &device);
             let config = PredictiveConfig::new().with_samples(2).with_batch(2);
