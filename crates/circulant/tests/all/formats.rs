@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{Tensor, TensorData};
-use circulant::bayes::{Bayesian, JITTER, PredictiveConfig, Svi, SviConfig};
+use circulant::bayes::{Bayesian, BayesianConfig, JITTER, PredictiveConfig, Svi, SviConfig};
 use circulant::data::LabelledData;
 use circulant::models::{
     HiddenKind, ImageClassifier, ImageClassifierConfig, ProjectionKind, SavedClassifier,
@@ -88,10 +88,7 @@ fn saved_classifiers_of_0_1_0_predict_as_they_did() {
 fn svi() -> (Svi<ImageClassifier>, LabelledData<4>) {
     let device = circulant::cpu().autodiff();
     let model = config().init(&device);
-    let network = model
-        .bayesian_config()
-        .init(model)
-        .expect("a sound fixture");
+    let network = BayesianConfig::new().init(model).expect("a sound fixture");
     let labels = [0, 1, 2, 0, 1, 2];
     let data = LabelledData::new(values(6 * 12), [6, 1, 1, 12], &labels, 3, &device)
         .expect("a sound fixture");

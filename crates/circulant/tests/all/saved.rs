@@ -1,7 +1,7 @@
 //! Classifiers that are saved and loaded, and temperatures in their read-outs.
 
 use burn::tensor::{Tensor, TensorData};
-use circulant::bayes::{Bayesian, PredictiveConfig, Site};
+use circulant::bayes::{Bayesian, BayesianConfig, PredictiveConfig, Site};
 use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig, SavedClassifier};
 use circulant::noise::{Noise, Purpose};
 use circulant::record;
@@ -184,8 +184,7 @@ fn only_the_described_network_is_written() {
 fn a_deterministic_read_out_is_scaled_too_and_unknown_layers_are_named() {
     let device = circulant::cpu();
     let model = configs()[0].init(&device);
-    let sites = model
-        .bayesian_config()
+    let sites = BayesianConfig::new()
         .with_site("output.weight", Site::deterministic())
         .with_site("output.bias", Site::deterministic());
     let network = sites.init(model).unwrap();
