@@ -17,7 +17,7 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 kernels=profile.dev.package.circulant-kernels
 # Sanitizers make code long; with every optimisation on top, the compiler would take an hour.
 short=(--config "$kernels.opt-level=1" --config "$kernels.codegen-units=16")
-tests=(-p circulant-kernels --lib --tests)
+tests=(-p circulant-kernels --tests)
 
 isa() {
     local sets=portable
