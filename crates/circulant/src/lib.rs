@@ -47,8 +47,6 @@ pub mod surgery;
 pub mod task;
 pub mod train;
 
-#[doc(hidden)]
-pub use circulant_kernels as kernels;
 pub use circulant_kernels::join_pool;
 pub use error::LayerError;
 

@@ -8,10 +8,11 @@ use serde::Serialize;
 
 use super::output::{OutFile, RowFormat, json_line, print};
 use super::reading::Reading;
-use crate::experiments::certification::{Certification, InputRow, Quantiles, Radii, Summary};
+use crate::experiments::certification::{Certification, InputRow, Summary};
 use crate::experiments::folder::pretty;
 use crate::experiments::loaded::LoadedRun;
 use crate::files::write;
+use circulant::geometry::{Quantiles, Radii};
 use circulant_data::Split;
 
 /// Certify a trained network: how far inputs may move before its decision can change.

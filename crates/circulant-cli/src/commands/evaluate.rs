@@ -10,9 +10,7 @@ use clap::Args;
 use super::output::{json_line, print};
 use super::reading::Reading;
 use crate::experiments::config::DataConfig;
-use crate::experiments::evaluation::{
-    BINS, OodMetrics, Sampling, class_metrics, ood_metrics, probabilities,
-};
+use crate::experiments::evaluation::Sampling;
 use crate::experiments::facts::Facts;
 use crate::experiments::figures;
 use crate::experiments::loaded::LoadedRun;
@@ -20,6 +18,8 @@ use crate::experiments::metrics::{Metrics, OodEvaluation};
 use crate::experiments::{Held, source};
 use crate::report::figure::{Drawing, Reliability};
 use crate::report::{Document, Figure, Section};
+use circulant::bayes::OodMetrics;
+use circulant::metrics::{TABLE_BINS, class_metrics};
 use circulant_data::{ImageSet, Split};
 
 /// Evaluate a trained model.
@@ -78,7 +78,7 @@ impl Evaluate {
             )
         })?;
         let id = self.predict(&run, &set)?;
-        let (class, diagram) = class_metrics(&probabilities(&id)?, &labels)?;
+        let (class, diagram) = class_metrics(&id.class_probabilities()?, &labels)?;
         let bootstrap = self.intervals.then(|| Bootstrap::new(self.seed));
         let mut entropies = vec![(set.source().to_owned(), id.predictive_entropy.clone())];
         let mut evaluated = Metrics {
@@ -92,7 +92,7 @@ impl Evaluate {
                 None => None,
                 Some(bootstrap) => {
                     let probabilities = Probabilities::new(&id.probabilities, id.classes)?;
-                    Some(bootstrap.classification(&probabilities, &labels, BINS)?)
+                    Some(bootstrap.classification(&probabilities, &labels, TABLE_BINS)?)
                 }
             },
             ood: Vec::new(),
@@ -108,7 +108,7 @@ impl Evaluate {
             entropies.push((name, predictions.predictive_entropy.clone()));
             evaluated.ood.push(OodEvaluation {
                 data: other.source().to_owned(),
-                metrics: ood_metrics(&id, &predictions)?,
+                metrics: id.ood_metrics(&predictions)?,
                 intervals: match &bootstrap {
                     None => None,
                     Some(bootstrap) => Some(bootstrap.ood(&scores(&id), &scores(&predictions))?),
@@ -208,6 +208,7 @@ fn table(evaluated: &Metrics) -> String {
             aupr,
             fpr95,
             auroc_mutual_information,
+            ..
         } = ood.metrics;
         text.push_str(&format!("against {}: {inputs} inputs\n", ood.data));
         let auroc_interval = ood.intervals.as_ref().map_or(String::new(), |i| {

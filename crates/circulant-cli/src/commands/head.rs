@@ -3,24 +3,22 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use circulant::bayes::Stop;
+use circulant::bayes::{Stop, calibrate};
 use clap::Args;
 use serde::Serialize;
 
 use super::output::{json_line, print};
 use super::reading::Reading;
 use crate::experiments::baseline::warning;
-use crate::experiments::calibration::calibrate;
 use crate::experiments::config::{DataConfig, ModelKind};
-use crate::experiments::evaluation::{
-    ClassMetrics, Sampling, class_metrics, labels_of, probabilities,
-};
+use crate::experiments::evaluation::{Sampling, labels_of};
 use crate::experiments::exported::describe;
 use crate::experiments::folder::{DataFacts, RunFolder};
 use crate::experiments::heads::settings::{complete, shared};
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::training::train;
 use crate::experiments::{Held, source};
+use circulant::metrics::{ClassMetrics, class_metrics};
 use circulant_data::{Normalisation, Split};
 
 /// Train a Bayesian head on features, calibrate and evaluate it, and save it in two files.
@@ -135,13 +133,18 @@ impl Head {
             seed: self.seed,
         };
         let (temperature, network) = if self.temperature {
-            calibrate(&trained.network, validation, &normalisation, &sampling)?
+            calibrate(
+                &trained.network,
+                "output",
+                &labels_of(validation)?,
+                |network| sampling.predict(network, validation, &normalisation, "calibrating"),
+            )?
         } else {
             (1.0, trained.network)
         };
         let evaluate = |set, title| -> anyhow::Result<ClassMetrics> {
             let predictions = sampling.predict(&network, set, &normalisation, title)?;
-            Ok(class_metrics(&probabilities(&predictions)?, &labels_of(set)?)?.0)
+            Ok(class_metrics(&predictions.class_probabilities()?, &labels_of(set)?)?.0)
         };
         let held_out = evaluate(validation, "held out")?;
         if let Some(warning) = warning(held_out.accuracy, validation, "held-out") {

@@ -11,14 +11,13 @@ use super::output::{json_line, print};
 use super::reading::Reading;
 use crate::experiments::baseline::{check_training, warning};
 use crate::experiments::config::{Difference, Inference, ModelKind, RunConfig};
-use crate::experiments::evaluation::{
-    ClassMetrics, Sampling, class_metrics, labels_of, probabilities,
-};
+use crate::experiments::evaluation::{Sampling, labels_of};
 use crate::experiments::folder::{DataFacts, RunFolder};
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::metrics::Metrics;
 use crate::experiments::training::{Trained, train};
 use crate::experiments::{Held, source};
+use circulant::metrics::{ClassMetrics, class_metrics};
 use circulant_data::{Normalisation, Split};
 
 /// Train a model on images or features.
@@ -175,7 +174,8 @@ impl Train {
                 let samples = 50;
                 let sampling = Sampling { samples, seed };
                 let predictions = sampling.predict(network, set, normalisation, "validation")?;
-                let (class, _) = class_metrics(&probabilities(&predictions)?, &labels_of(set)?)?;
+                let (class, _) =
+                    class_metrics(&predictions.class_probabilities()?, &labels_of(set)?)?;
                 folder.write_metrics(&Metrics {
                     run: folder.path().to_owned(),
                     model: folder.config.model.kind.name(),

@@ -3,8 +3,9 @@
 use circulant::bayes::Bayesian;
 use circulant::models::ImageClassifier;
 
-use super::evaluation::{Sampling, class_metrics, labels_of, probabilities};
+use super::evaluation::{Sampling, labels_of};
 use super::source::few;
+use circulant::metrics::class_metrics;
 use circulant_data::{ImageSet, Normalisation};
 
 /// Training examples that are looked at where nothing is held out, and posterior samples of their predictions.
@@ -22,7 +23,7 @@ pub fn check_training(
     let samples = SAMPLES;
     let predictions =
         Sampling { samples, seed }.predict(network, &set, normalisation, "checking")?;
-    let (metrics, _) = class_metrics(&probabilities(&predictions)?, &labels_of(&set)?)?;
+    let (metrics, _) = class_metrics(&predictions.class_probabilities()?, &labels_of(&set)?)?;
     Ok(warning(metrics.accuracy, &set, "training"))
 }
 

@@ -4,8 +4,8 @@
 use anyhow::anyhow;
 use burn::module::Module;
 use circulant::geometry::{
-    Certificate, CertificateConfig, Certificates, Distribution, LowerBound, PosteriorGeometry,
-    PosteriorGeometryConfig, Target, prior_network_bound,
+    CertificateConfig, Certificates, CertifiedAt, PosteriorGeometry, PosteriorGeometryConfig,
+    Quantiles, Radii, Target, prior_network_bound,
 };
 use serde::Serialize;
 
@@ -77,88 +77,6 @@ pub struct LayerNorms {
     pub posterior: Option<Quantiles>,
     /// What the norm does not exceed under the prior, for spectral layers.
     pub prior: Option<f64>,
-}
-
-/// A number for each of the three radii.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Radii<T> {
-    /// `m/(2 L)`.
-    pub paper: T,
-    /// `m/(sqrt(2) L)`.
-    pub sqrt_two: T,
-    /// Pairs of columns of the last layer.
-    pub last_layer: Option<T>,
-}
-
-impl<T> Radii<T> {
-    /// Each of them through a function.
-    pub fn map<U>(&self, f: impl Fn(&T) -> U) -> Radii<U> {
-        Radii {
-            paper: f(&self.paper),
-            sqrt_two: f(&self.sqrt_two),
-            last_layer: self.last_layer.as_ref().map(&f),
-        }
-    }
-}
-
-/// Shares of inputs at one radius.
-#[derive(Debug, Clone, Serialize)]
-pub struct CertifiedAt {
-    /// The radius, in the 2-norm of the normalised input.
-    pub radius: f64,
-    /// The shares.
-    #[serde(flatten)]
-    pub share: Radii<f64>,
-}
-
-/// A distribution in a few numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Quantiles {
-    /// The mean.
-    pub mean: f64,
-    /// 5 %.
-    pub q05: f64,
-    /// 25 %.
-    pub q25: f64,
-    /// 50 %.
-    pub median: f64,
-    /// 75 %.
-    pub q75: f64,
-    /// 95 %.
-    pub q95: f64,
-}
-
-impl Quantiles {
-    /// Of numbers in any order, at least one.
-    pub fn of(mut values: Vec<f64>) -> Self {
-        values.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let place = share * (values.len() - 1) as f64;
-            let (low, part) = (place.floor() as usize, place.fract());
-            values[low] * (1.0 - part) + values[place.ceil() as usize] * part
-        };
-        Self {
-            mean: values.iter().sum::<f64>() / values.len() as f64,
-            q05: at(0.05),
-            q25: at(0.25),
-            median: at(0.5),
-            q75: at(0.75),
-            q95: at(0.95),
-        }
-    }
-}
-
-impl From<&Distribution> for Quantiles {
-    fn from(distribution: &Distribution) -> Self {
-        Self {
-            mean: distribution.mean(),
-            q05: distribution.quantile(0.05),
-            q25: distribution.quantile(0.25),
-            median: distribution.quantile(0.5),
-            q75: distribution.quantile(0.75),
-            q95: distribution.quantile(0.95),
-        }
-    }
 }
 
 /// Over posterior samples, and over pairs of sample and input.
@@ -240,7 +158,7 @@ impl Certification {
                 label: labels.as_ref().map(|labels| labels[index]),
                 margin: certificate.margin,
                 certified_margin: certificate.certified_margin.get(),
-                radii: radii(certificate),
+                radii: certificate.radii(),
             })
             .collect();
         let summary = self.summary(run, &certificates, posterior.as_ref(), &rows)?;
@@ -268,58 +186,22 @@ impl Certification {
             lipschitz: certificates.network.upper().get(),
             rounding: certificates.rounding.get(),
             input_norm: certificates.input_norm.get(),
-            radii: over(rows, Quantiles::of),
-            certified: self.radii.iter().map(|&at| certified(rows, at)).collect(),
+            radii: certificates.radii(),
+            certified: {
+                let radii = self.radii.iter();
+                radii.map(|&at| certificates.certified_at(at)).collect()
+            },
             posterior: posterior.map(|found| PosteriorSummary {
                 samples: self.samples,
                 seed: self.seed,
                 lipschitz: (&found.bounds).into(),
                 rounding: (&found.rounding).into(),
                 margin: (&found.margins).into(),
-                radii: Radii {
-                    paper: (&found.paper).into(),
-                    sqrt_two: (&found.sqrt_two).into(),
-                    last_layer: found.last_layer.as_ref().map(Into::into),
-                },
+                radii: found.radii(),
                 certified_share: found.certified_share,
             }),
             prior_probability: 1.0 - DELTA,
         })
-    }
-}
-
-fn radii(certificate: &Certificate) -> Radii<f64> {
-    Radii {
-        paper: certificate.paper.get(),
-        sqrt_two: certificate.sqrt_two.get(),
-        last_layer: certificate.last_layer.map(LowerBound::get),
-    }
-}
-
-/// A summary of each of the radii.
-fn over<T>(rows: &[InputRow], summary: impl Fn(Vec<f64>) -> T) -> Radii<T> {
-    let last: Option<Vec<f64>> = rows.iter().map(|row| row.radii.last_layer).collect();
-    Radii {
-        paper: summary(rows.iter().map(|row| row.radii.paper).collect()),
-        sqrt_two: summary(rows.iter().map(|row| row.radii.sqrt_two).collect()),
-        last_layer: last.map(&summary),
-    }
-}
-
-fn certified(rows: &[InputRow], radius: f64) -> CertifiedAt {
-    // A radius of 0 needs a certain class too; a wrong class has no positive margin.
-    let certain: Vec<InputRow> = rows
-        .iter()
-        .filter(|row| row.certified_margin > 0.0)
-        .cloned()
-        .collect();
-    let share = |values: Vec<f64>| {
-        let reached = values.iter().filter(|&&value| value >= radius).count();
-        reached as f64 / rows.len() as f64
-    };
-    CertifiedAt {
-        radius,
-        share: over(&certain, share),
     }
 }
 

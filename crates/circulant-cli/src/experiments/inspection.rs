@@ -7,7 +7,7 @@ use burn::module::Module;
 use circulant::geometry::Lipschitz;
 use serde::Serialize;
 
-use super::certification::{DELTA, Quantiles, prior_norms};
+use super::certification::{DELTA, prior_norms};
 use super::folder::StepLine;
 use super::layer_figures::{self, LayerFigures};
 use super::loaded::LoadedRun;
@@ -15,6 +15,7 @@ use super::progress::Busy;
 use crate::report::figure::{Axis, Curve, CurveLook, Curves, Drawing};
 use crate::report::number::grouped;
 use crate::report::{Cell, Column, Document, Figure, Section, Table};
+use circulant::geometry::Quantiles;
 
 /// The numbers.
 #[derive(Debug, Clone, Serialize)]
@@ -80,12 +81,7 @@ impl Inspected {
         let (config, facts) = (&run.folder.config, &run.folder.facts);
         let layers = layer_figures::hidden_layers(&run.network, &config.posterior)?;
         let _busy = Busy::new("norms and singular values");
-        let mut singular = Vec::new();
-        for layer in &layers {
-            singular.push((layer.name.clone(), layer.singular_values()?));
-        }
-        let output = layer_figures::output_singular_values(&run.network)?;
-        singular.push(("output".to_owned(), output));
+        let singular = run.network.valid().mean().singular_values()?;
         let steps = run.folder.steps()?;
         let ends = steps.first().zip(steps.last());
         let numbers = Inspection {

@@ -54,13 +54,6 @@ pub fn filters(
         .filters(title))
 }
 
-/// All singular values of the read-out at the posterior's mean, in falling order.
-pub fn output_singular_values(network: &Bayesian<ImageClassifier>) -> anyhow::Result<Vec<f64>> {
-    let weight = network.valid().mean().output.weight.val();
-    let [inputs, outputs] = weight.dims();
-    layer_values::matrix_singular_values(inputs, outputs, &to_host(weight))
-}
-
 /// The hidden layers of a network, with the priors that `posterior` gave them.
 pub fn hidden_layers(
     network: &Bayesian<ImageClassifier>,
@@ -121,12 +114,6 @@ impl LayerFigures {
     /// The prior of spectral coordinates; at a learned slope's mean.
     pub fn spectral_prior(&self) -> Option<&SpectralPrior> {
         self.prior.as_ref()
-    }
-
-    /// All singular values of the layer at the posterior's mean, in falling order. Of a convolution: those of the
-    /// circular one.
-    pub fn singular_values(&self) -> anyhow::Result<Vec<f64>> {
-        self.shape.singular_values(&self.mean)
     }
 
     /// The layer at the posterior's mean.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use circulant::metrics::{ClassificationIntervals, OodIntervals};
 use serde::Serialize;
 
-use super::evaluation::{ClassMetrics, OodMetrics};
+use circulant::bayes::OodMetrics;
+use circulant::metrics::ClassMetrics;
 
 /// One evaluation.
 #[derive(Debug, Clone, Serialize)]

@@ -24,7 +24,6 @@
 //! | `vit/` | the third one: vision transformers, dense and spectral |
 
 pub mod baseline;
-pub mod calibration;
 pub mod certification;
 pub mod config;
 pub mod evaluation;

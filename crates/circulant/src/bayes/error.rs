@@ -3,6 +3,7 @@
 use circulant_kernels::KernelError;
 
 use crate::data::ExamplesError;
+use crate::metrics::MetricError;
 use crate::record::RecordError;
 use crate::train::CheckpointError;
 
@@ -89,6 +90,9 @@ pub enum BayesError {
         /// What is empty.
         what: &'static str,
     },
+    /// Predictions that cannot be judged.
+    #[error(transparent)]
+    Metric(#[from] MetricError),
     /// Examples that nothing can be learned from.
     #[error(transparent)]
     Examples(#[from] ExamplesError),

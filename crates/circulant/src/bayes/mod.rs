@@ -16,10 +16,12 @@
 //! One seed decides initial numbers, data order, noise and predictions, and the same seed gives the same bytes on the
 //! same machine.
 
+mod calibration;
 mod divergence;
 mod draws;
 mod elbo;
 mod error;
+mod evaluation;
 mod gaussian;
 mod means;
 mod network;
@@ -33,8 +35,10 @@ mod site_adam;
 mod svi;
 mod traversal;
 
+pub use self::calibration::calibrate;
 pub use self::elbo::{Elbo, ElboEstimate, KlWeight};
 pub use self::error::BayesError;
+pub use self::evaluation::OodMetrics;
 pub use self::network::{Bayesian, BayesianConfig, Factor, Network};
 pub use self::posterior::{
     AnyPosterior, INITIAL_DEVIATION, JITTER, LowRankGaussian, MeanFieldGaussian, PointEstimate,

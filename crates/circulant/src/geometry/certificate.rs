@@ -71,7 +71,7 @@ pub struct CertificateConfig {
     /// The largest norm of inputs in a batch, the perturbed ones included. Unless given, it is large enough for
     /// the inputs at hand and all radii around them (up to ten times the largest input).
     pub input_norm: Option<f64>,
-    /// MeasuredInputs at a time.
+    /// Inputs at a time.
     #[config(default = 256)]
     pub batch: usize,
 }

@@ -34,7 +34,7 @@ pub struct Histogram {
 
 impl Distribution {
     /// Sorts the numbers; there is at least one.
-    fn new(mut values: Vec<f64>) -> Self {
+    pub(super) fn new(mut values: Vec<f64>) -> Self {
         debug_assert!(!values.is_empty(), "samples and inputs are checked before");
         values.sort_by(f64::total_cmp);
         Self { sorted: values }
@@ -119,7 +119,7 @@ pub struct PosteriorGeometryConfig {
     pub seed: u64,
     /// The largest norm of an input, as in [`CertificateConfig`].
     pub input_norm: Option<f64>,
-    /// MeasuredInputs at a time.
+    /// Inputs at a time.
     #[config(default = 256)]
     pub batch: usize,
 }

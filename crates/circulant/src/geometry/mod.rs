@@ -63,6 +63,8 @@ pub mod norms;
 pub mod padding;
 mod radii;
 pub mod rounding;
+mod singular_values;
+mod summary;
 pub mod tail;
 
 #[doc(inline)]
@@ -81,5 +83,7 @@ pub use self::gram::NormPenalty;
 pub use self::network_bound::{LayerBound, Lipschitz, NetworkBound};
 #[doc(inline)]
 pub use self::norms::{NormBounds, OperatorNorm, SameConvolution};
+pub use self::singular_values::SingularValues;
+pub use self::summary::{CertifiedAt, Quantiles, Radii};
 #[doc(inline)]
 pub use self::tail::{PriorNetworkBound, prior_network_bound, prior_norm_bound};

@@ -276,8 +276,8 @@ impl OperatorNorm for Linear {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct SameConvolution<'a> {
-    layer: &'a Conv2d,
-    grid: [usize; 2],
+    pub(super) layer: &'a Conv2d,
+    pub(super) grid: [usize; 2],
 }
 
 impl<'a> SameConvolution<'a> {

@@ -4,9 +4,9 @@
 //! | --- | --- |
 //! | is it right? | [`accuracy`], [`negative_log_likelihood`], [`brier_score`] |
 //! | is it honest? | [`expected_calibration_error`], [`maximum_calibration_error`], [`adaptive_calibration_error`], [`reliability_diagram`] |
-//! | all of these | [`classification_report`], and [`ClassificationMetrics`] for batches |
+//! | all of these | [`classification_report`], [`class_metrics`] for a table, and [`ClassificationMetrics`] for batches |
 //! | how unsure is it? | [`entropies`], [`mutual_information`], [`max_probabilities`], [`energies`] |
-//! | does it notice strange inputs? | [`ood_report`], [`auroc`], [`aupr`], [`fpr95`] |
+//! | does it notice out-of-distribution inputs? | [`ood_report`], [`auroc`], [`aupr`], [`fpr95`] |
 //! | how are the scores spread? | [`KernelDensity`], [`entropy_density`] |
 //! | could it be chance? | [`Bootstrap`] |
 //!
@@ -27,9 +27,9 @@
 //! assert_eq!(report.accuracy, 0.75);
 //!
 //! // Familiar inputs should have the higher score: the negative entropy.
-//! let strange = Probabilities::new(&[0.5_f32, 0.5, 0.65, 0.35], 2)?;
+//! let unfamiliar = Probabilities::new(&[0.5_f32, 0.5, 0.65, 0.35], 2)?;
 //! let score = |probabilities| -> Vec<f64> { entropies(probabilities).iter().map(|h| -h).collect() };
-//! let (id, ood) = (score(&test), score(&strange));
+//! let (id, ood) = (score(&test), score(&unfamiliar));
 //! assert_eq!(ood_report(&id, &ood)?.auroc, 7.0 / 8.0);
 //!
 //! let intervals = Bootstrap::new(42).ood(&id, &ood)?;
@@ -43,6 +43,7 @@ mod classification;
 mod cosines;
 mod density;
 mod error;
+mod evaluation;
 mod ood;
 mod probabilities;
 mod random;
@@ -61,6 +62,7 @@ pub use classification::{
 };
 pub use density::{DensityCurve, KernelDensity, entropy_density};
 pub use error::MetricError;
+pub use evaluation::{ClassMetrics, TABLE_BINS, class_metrics};
 pub use ood::{OodReport, OodScores, aupr, auroc, fpr95, ood_report};
 pub use probabilities::{Label, Logits, Probabilities, Real, SUM_TOLERANCE};
 pub use scores::{energies, entropies, max_probabilities, mean_probabilities, mutual_information};

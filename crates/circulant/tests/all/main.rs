@@ -12,5 +12,6 @@ mod own_modules;
 mod prior;
 mod records;
 mod saved;
+mod singular_values;
 mod supervised;
 mod training;

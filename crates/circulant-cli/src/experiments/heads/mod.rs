@@ -19,15 +19,16 @@ use serde::{Deserialize, Serialize};
 
 use self::results::{CorruptionMetrics, HeadGeometry, HeadMetrics, HeadResult, HeadsResults};
 use self::sets::FeatureSets;
-use super::certification::Quantiles;
 use super::config::RunConfig;
-use super::evaluation::{Sampling, class_metrics, labels_of, ood_metrics, probabilities};
+use super::evaluation::{Sampling, labels_of};
 use super::folder::{RunFolder, write_report};
 use super::interrupt::Interrupt;
 use super::lines::{self, Log};
 use super::source;
 use super::training::Observer;
 use super::variant::{SharedRuns, Variant};
+use circulant::geometry::Quantiles;
+use circulant::metrics::class_metrics;
 
 pub use report::document;
 pub use table::plain;
@@ -211,13 +212,14 @@ impl Work<'_> {
         };
         let normalisation = &self.plan.settings.data.normalisation;
         let id = sampling.predict(network, &sets.test, normalisation, "test features")?;
-        let (class, _) = class_metrics(&probabilities(&id)?, &labels_of(&sets.test)?)?;
+        let (class, _) = class_metrics(&id.class_probabilities()?, &labels_of(&sets.test)?)?;
         let (mut corruptions, mut entropies) = (Vec::new(), Vec::new());
         for corrupted in &sets.corrupted {
             let name = corrupted.corruption.name();
             let ood = sampling.predict(network, &corrupted.set, normalisation, name)?;
-            let metrics = ood_metrics(&id, &ood)?;
-            let (class, _) = class_metrics(&probabilities(&ood)?, &labels_of(&corrupted.set)?)?;
+            let metrics = id.ood_metrics(&ood)?;
+            let (class, _) =
+                class_metrics(&ood.class_probabilities()?, &labels_of(&corrupted.set)?)?;
             corruptions.push(CorruptionMetrics {
                 corruption: name,
                 severity: corrupted.severity.level(),

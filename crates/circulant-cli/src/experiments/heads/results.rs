@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::super::certification::Quantiles;
 use super::super::config::RunConfig;
-use super::super::evaluation::ClassMetrics;
 use super::super::values::Values;
+use circulant::geometry::Quantiles;
+use circulant::metrics::ClassMetrics;
 
 /// How well one kind of corrupted images is told apart.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,13 +1,9 @@
 //! The values behind the figures of one layer: magnitudes, filters, singular values, whatever its kind.
 
-use anyhow::Context;
 use burn::module::Param;
-use burn::nn::conv::Conv2d;
 use burn::tensor::{Tensor, TensorData};
-use circulant::kernels::singular_values_2d;
 use circulant::models::HiddenLayer;
-use circulant::nn::CirculantLayer;
-use circulant::operator::{Complex, HalfPlane, HalfSpectrum};
+use circulant::operator::{Complex, HalfPlane};
 
 use crate::report::figure::Filter;
 
@@ -17,8 +13,8 @@ pub(super) enum Shape {
     Signal(usize),
     /// BCCB: the half plane and `[in, out]` channels.
     Plane(HalfPlane, [usize; 2]),
-    /// A convolution on images `[height, width]`.
-    Convolution([usize; 2]),
+    /// A convolution.
+    Convolution,
     /// A matrix from images `[height, width]`.
     Dense([usize; 2]),
 }
@@ -57,17 +53,6 @@ pub(super) fn with_values(layer: &HiddenLayer, values: Vec<f64>) -> HiddenLayer 
     layer
 }
 
-/// All singular values of a matrix `[inputs, outputs]`, in falling order.
-pub(super) fn matrix_singular_values(
-    inputs: usize,
-    outputs: usize,
-    weights: &[f64],
-) -> anyhow::Result<Vec<f64>> {
-    // A matrix is a layer on images of one pixel.
-    let pixel = HalfPlane::new(1, 1)?;
-    Ok(singular_values_2d(&pixel, inputs, outputs, weights)?)
-}
-
 impl Shape {
     pub(super) fn of(layer: &HiddenLayer, grid: [usize; 2]) -> Self {
         const MADE: &str = "the layer was made with these sizes";
@@ -79,7 +64,7 @@ impl Shape {
                 Self::Plane(layer.layout().clone(), layer.channels())
             }
             HiddenLayer::SpatialBccb(layer) => Self::Plane(plane(), layer.channels()),
-            HiddenLayer::Convolution(_) => Self::Convolution(grid),
+            HiddenLayer::Convolution(_) => Self::Convolution,
             HiddenLayer::Dense(_) => Self::Dense(grid),
         }
     }
@@ -195,43 +180,6 @@ impl Shape {
             })
             .collect()
     }
-
-    pub(super) fn singular_values(&self, layer: &HiddenLayer) -> anyhow::Result<Vec<f64>> {
-        let plane_values = |plane: &HalfPlane, [inputs, outputs]: [usize; 2], coordinates| {
-            singular_values_2d(plane, inputs, outputs, coordinates)
-                .context("the singular values cannot be computed")
-        };
-        match (self, layer) {
-            (Self::Plane(plane, channels), HiddenLayer::SpectralBccb(layer)) => {
-                plane_values(plane, *channels, &to_host(layer.coordinates.val()))
-            }
-            (Self::Plane(plane, channels), HiddenLayer::SpatialBccb(layer)) => {
-                plane_values(plane, *channels, &to_host(layer.spectrum_coordinates()))
-            }
-            (Self::Convolution(grid), HiddenLayer::Convolution(layer)) => {
-                let plane = HalfPlane::new(grid[0], grid[1])?;
-                let [outputs, inputs, ..] = layer.weight.dims();
-                let coordinates = circular(layer, &plane)?;
-                plane_values(&plane, [inputs, outputs], &coordinates)
-            }
-            (_, HiddenLayer::Dense(layer)) => {
-                let [inputs, outputs] = layer.weight.dims();
-                matrix_singular_values(inputs, outputs, &to_host(layer.weight.val()))
-            }
-            (Self::Signal(length), layer) => {
-                let half = HalfSpectrum::new(*length)?;
-                let magnitudes = self.magnitudes(layer).unwrap_or_default();
-                let mut values: Vec<f64> = magnitudes
-                    .into_iter()
-                    .enumerate()
-                    .flat_map(|(k, value)| std::iter::repeat_n(value, half.multiplicity(k)))
-                    .collect();
-                values.sort_by(|one, other| other.total_cmp(one));
-                Ok(values)
-            }
-            _ => Ok(Vec::new()),
-        }
-    }
 }
 
 /// Rings are one bin of the longer side apart.
@@ -244,31 +192,4 @@ fn centred(values: &[f64], [height, width]: [usize; 2]) -> Vec<f64> {
     let from = |at: usize, size: usize| (at + size - size / 2) % size;
     let index = |at: usize| from(at / width, height) * width + from(at % width, width);
     (0..values.len()).map(|at| values[index(at)]).collect()
-}
-
-/// The coordinates of the circular convolution with the same kernel, `[coordinate, in, out]`.
-fn circular(layer: &Conv2d, plane: &HalfPlane) -> anyhow::Result<Vec<f64>> {
-    let [outputs, inputs, rows, columns] = layer.weight.dims();
-    let weights = to_host(layer.weight.val());
-    let (height, width) = (plane.height(), plane.width());
-    let pairs = inputs * outputs;
-    let mut bins = vec![Complex::new(0.0, 0.0); plane.bins() * pairs];
-    for (bin, values) in bins.chunks_exact_mut(pairs).enumerate() {
-        let (u, v) = (bin / plane.columns(), bin % plane.columns());
-        for row in 0..rows {
-            for column in 0..columns {
-                let turn = (u * row) as f64 / height as f64 + (v * column) as f64 / width as f64;
-                let wave = Complex::from_polar(1.0, -std::f64::consts::TAU * turn);
-                for output in 0..outputs {
-                    for input in 0..inputs {
-                        let tap = ((output * inputs + input) * rows + row) * columns + column;
-                        values[input * outputs + output] += wave * weights[tap];
-                    }
-                }
-            }
-        }
-    }
-    let mut coordinates = vec![0.0; plane.coordinates() * pairs];
-    plane.pack(&bins, pairs, &mut coordinates)?;
-    Ok(coordinates)
 }

@@ -17,10 +17,11 @@ use circulant::models::ImageClassifier;
 use self::results::{MnistResult, MnistResults, RunMetrics};
 use self::sets::MnistSets;
 use super::config::RunConfig;
-use super::evaluation::{Sampling, class_metrics, labels_of, ood_metrics, probabilities};
+use super::evaluation::{Sampling, labels_of};
 use super::folder::{StepLine, write_report};
 use super::interrupt::Interrupt;
 use super::variant::{SharedRuns, Variant};
+use circulant::metrics::class_metrics;
 
 pub use report::document;
 pub use table::plain;
@@ -143,10 +144,10 @@ impl Work<'_> {
         let predict = |set, title| sampling.predict(&network, set, normalisation, title);
         let id = predict(&sets.test, "test set")?;
         let ood = predict(&sets.ood, sets.ood_name)?;
-        let (class, diagram) = class_metrics(&probabilities(&id)?, &labels_of(&sets.test)?)?;
+        let (class, diagram) = class_metrics(&id.class_probabilities()?, &labels_of(&sets.test)?)?;
         let metrics = RunMetrics {
             class,
-            ood: ood_metrics(&id, &ood)?,
+            ood: id.ood_metrics(&ood)?,
             seconds,
         };
         let example = Example {

@@ -3,7 +3,6 @@
 use burn::module::Module;
 use circulant::geometry::{CertificateConfig, GeometryError, PosteriorGeometryConfig, Target};
 
-use super::super::certification::Quantiles;
 use super::super::evaluation::labels_of;
 use super::super::facts::Facts;
 use super::super::{figures, layer_figures, source};
@@ -16,6 +15,7 @@ use crate::report::figure::{
 use crate::report::{
     Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section, Table,
 };
+use circulant::geometry::Quantiles;
 
 /// Test images whose radii are shown.
 const CERTIFIED: usize = 1000;

@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::super::config::RunConfig;
-use super::super::evaluation::{ClassMetrics, OodMetrics};
 use super::super::values::Values;
+use circulant::bayes::OodMetrics;
+use circulant::metrics::ClassMetrics;
 
 /// What one run gave.
 #[derive(Debug, Clone, Copy)]

@@ -5,8 +5,8 @@ use burn::tensor::{Tensor, TensorData};
 use circulant::metrics::{Logits, Probabilities, ReliabilityDiagram};
 use circulant::models::VisionTransformer;
 
-use super::super::evaluation::{ClassMetrics, class_metrics};
 use super::super::progress::WorkProgress;
+use circulant::metrics::{ClassMetrics, class_metrics};
 use circulant_data::{ImageSet, Normalisation};
 
 /// Images that go through the model at once.
@@ -43,8 +43,8 @@ pub fn classify(
     labels: &[usize],
 ) -> anyhow::Result<(ClassMetrics, ReliabilityDiagram)> {
     let probabilities = logits.softmax();
-    class_metrics(
+    Ok(class_metrics(
         &Probabilities::new(&probabilities, logits.classes())?,
         labels,
-    )
+    )?)
 }

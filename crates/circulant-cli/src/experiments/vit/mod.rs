@@ -1,6 +1,5 @@
 //! The paper's third experiment: vision transformers with dense and with spectral projections, trained alike.
 
-mod augment;
 pub mod curvature;
 mod evaluation;
 pub mod folder;
@@ -25,9 +24,10 @@ use self::results::{VitResult, VitResults, VitRunResult};
 use self::sets::VitSets;
 use self::settings::VitConfig;
 use self::training::VitRun;
-use super::evaluation::{ClassMetrics, labels_of};
+use super::evaluation::labels_of;
 use super::folder::{DataFacts, write_report};
 use super::interrupt::Interrupt;
+use circulant::metrics::ClassMetrics;
 
 pub use report::document;
 pub use table::plain;

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::super::evaluation::ClassMetrics;
 use super::super::values::Values;
 use super::curvature::Measured;
 use super::folder::EpochLine;
 use super::settings::{ProjectionChoice, VitConfig};
+use circulant::metrics::ClassMetrics;
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize)]

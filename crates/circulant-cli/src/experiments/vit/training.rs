@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use burn::tensor::{Tensor, TensorData};
-use circulant::data::BatchOrder;
+use circulant::data::{Augmentation, BatchOrder};
 use circulant::metrics::Logits;
 use circulant::models::VisionTransformer;
 use circulant::noise::NoiseKey;
@@ -15,7 +15,6 @@ use super::super::evaluation::labels_of;
 use super::super::interrupt::Interrupt;
 use super::super::lines::Log;
 use super::super::progress::WorkProgress;
-use super::augment::Augmentation;
 use super::evaluation::{classify, logits};
 use super::folder::{EpochLine, VitFolder, best_epoch};
 use super::report::curves;

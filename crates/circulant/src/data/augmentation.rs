@@ -1,6 +1,6 @@
-//! Mirrored and moved images, by a seed.
+//! Training images mirrored and moved at random, by a key.
 
-use circulant::noise::{NoiseKey, uniform_u64};
+use crate::noise::{NoiseKey, uniform_u64};
 
 /// What may be done to a training image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,46 @@
+//! What predictions are worth: their probabilities for [`metrics`](crate::metrics), and how well they tell other data apart.
+
+use serde::Serialize;
+
+use super::Predictions;
+use crate::metrics::{MetricError, Probabilities, ood_report};
+
+/// How well out-of-distribution data are told apart, with the score `-H`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct OodMetrics {
+    /// The number of out-of-distribution inputs.
+    pub inputs: usize,
+    /// Area under the ROC curve.
+    pub auroc: f64,
+    /// Area under the precision-recall curve, the training distribution positive.
+    pub aupr: f64,
+    /// False positive rate at 95% true positives.
+    pub fpr95: f64,
+    /// Area under the ROC curve with the mutual information of class and parameters as the score.
+    pub auroc_mutual_information: f64,
+}
+
+impl Predictions {
+    /// The class probabilities, for [`metrics`](crate::metrics).
+    pub fn class_probabilities(&self) -> Result<Probabilities<'_, f32>, MetricError> {
+        Probabilities::new(&self.probabilities, self.classes)
+    }
+
+    /// How well the entropy, and the mutual information, tell `ood` from these inputs.
+    pub fn ood_metrics(&self, ood: &Self) -> Result<OodMetrics, MetricError> {
+        let negative = |values: &[f32]| -> Vec<f32> { values.iter().map(|h| -h).collect() };
+        let entropy = |predictions: &Self| negative(&predictions.predictive_entropy);
+        let information = |predictions: &Self| -> Vec<f32> {
+            negative(&predictions.mutual_information().collect::<Vec<_>>())
+        };
+        let report = ood_report(&entropy(self), &entropy(ood))?;
+        Ok(OodMetrics {
+            inputs: ood.predictive_entropy.len(),
+            auroc: report.auroc,
+            aupr: report.aupr,
+            fpr95: report.fpr95,
+            auroc_mutual_information: ood_report(&information(self), &information(ood))?.auroc,
+        })
+    }
+}
