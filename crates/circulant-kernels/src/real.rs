@@ -1,4 +1,6 @@
 //! The two number types, and what a kernel must know of each.
+//!
+//! `unsafe`: a vector is stored to and loaded from a buffer that holds the longest one.
 
 use realfft::FftNum;
 

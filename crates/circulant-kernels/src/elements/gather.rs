@@ -4,6 +4,8 @@
 //! sees what is wanted only when a row has begun. So the rows ahead are asked for while one is
 //! copied. Rows of bytes (the pixels of most data sets) become numbers on the way: they take a quarter of the memory, and
 //! of the time to read it.
+//!
+//! `unsafe`: vectors are loaded from a buffer that holds the longest one.
 
 use rayon::prelude::*;
 

@@ -7,6 +7,8 @@
 //! in twelve registers, so a step of `k` is twelve fused multiply-adds for two loads and six
 //! broadcasts. Written by hand because the matrices are small (channels x channels for one
 //! frequency) and come as separate Re and Im planes; a general GEMM would pack each of them again.
+//!
+//! `unsafe`: matrices are pointers with strides; callers promise that the memory is there.
 
 use crate::vector::Vector;
 

@@ -4,6 +4,8 @@
 //! Filters travel through the lanes like a batch of rows, two as one complex row:
 //! with `Z` the transform of `a + i b`, `A(f) = (Z(f) + conj Z(-f))/2` and
 //! `B(f) = (Z(f) - conj Z(-f))/2i`.
+//!
+//! `unsafe`: see `batch.rs` and `transform/`; the filters' length is compared with the batch first.
 
 use std::ptr::null_mut;
 

@@ -3,6 +3,8 @@
 //! Real and imaginary parts are separate vectors whose lanes are different rows, so there are no
 //! shuffles. The inverse transform is the forward one with the parts exchanged. The powers of two
 //! are split by hand; the odd primes share one loop over the pairs `x_j +- x_{R-j}`.
+//!
+//! `unsafe`: loads, stores and new vectors pass their callers' promise on; arithmetic is safe.
 
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
 

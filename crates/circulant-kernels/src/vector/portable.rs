@@ -1,5 +1,7 @@
 //! Vectors as plain arrays. The loops are over a constant number of lanes, so the compiler turns
 //! them into the vector instructions that every processor of the target has.
+//!
+//! `unsafe`: reads and writes pass the caller's promise on; there are no instructions that may be missing.
 
 use super::{Tile, Vector};
 use crate::real::Real;

@@ -1,4 +1,6 @@
 //! The forward pass of one channel.
+//!
+//! `unsafe`: see the module above; lengths are compared with the batch where pointers are made.
 
 use std::ptr::null_mut;
 

@@ -1,5 +1,7 @@
 //! The cross-entropy of a read-out with its gradients. A block goes there and back while it is in the near cache:
 //! nothing of it is kept, neither its spectrum nor its hidden rows.
+//!
+//! `unsafe`: see the module above; inputs and rows are compared with the batch where pointers are made.
 
 use super::backward::{GradientBlock, GradientTask, ReadoutSums, add};
 use super::forward::logits_of_lanes;

@@ -1,4 +1,6 @@
 //! The gradients of one head.
+//!
+//! `unsafe`: see the module above.
 
 use super::blocks::{Block, LANES, block_len, random_len, random_numbers};
 use super::{Attention, Columns, Head, QueryKeyValue};

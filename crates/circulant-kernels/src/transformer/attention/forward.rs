@@ -1,4 +1,6 @@
 //! The output of one head.
+//!
+//! `unsafe`: see the module above.
 
 use super::blocks::{Block, LANES, block_len, padded, random_len, random_numbers};
 use super::{Attention, Columns, Head, QueryKeyValue};
