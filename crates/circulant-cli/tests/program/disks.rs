@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{QUICK, contents, path, program, refusal, small, stderr};
+use crate::support::{QUICK, contents, path, program, refusal, small, stderr, words};
 use tempfile::TempDir;
 
 #[test]
@@ -101,16 +101,7 @@ fn disks_that_fill_up_during_training() {
     let train = |name: &str, steps: &str| {
         let out = root.path().join(name);
         let script = "trap '' XFSZ; ulimit -f 8; exec \"$@\"";
-        let flags = [
-            "--data",
-            "glyphs",
-            "--first",
-            "20",
-            "--batch",
-            "2",
-            "--model",
-            "circulant",
-        ];
+        let flags = words("--data glyphs --first 20 --batch 2 --model circulant");
         let output = Command::new("sh")
             .args(["-c", script, "sh", env!("CARGO_BIN_EXE_circulant"), "train"])
             .args(flags)

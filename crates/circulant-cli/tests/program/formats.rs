@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{copy, json, path, program, refusal, small, stderr, success};
+use crate::support::{copy, json, path, program, refusal, small, stderr, success, words};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -75,14 +75,7 @@ fn runs_of_0_1_0_are_predicted_evaluated_and_resumed() {
 #[test]
 fn heads_of_0_1_0_are_predicted_and_evaluated() {
     let root = unpacked();
-    let flags = [
-        "--data",
-        "table.csv",
-        "--label-name",
-        "kind",
-        "--samples",
-        "5",
-    ];
+    let flags = words("--data table.csv --label-name kind --samples 5");
     let predict = [&["predict", "head/head.json"][..], &flags].concat();
     let expected = fs::read_to_string(fixtures().join("head-predictions.csv")).unwrap();
     assert_close(&within(root.path(), &predict), &expected);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{json, path, refusal, success};
+use crate::support::{json, path, refusal, success, words};
 use image::{Rgb, RgbImage};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -37,16 +37,7 @@ fn all_heads_are_trained_and_compared() {
     let (data, out) = (images(root.path()), root.path().join("heads"));
     let encoder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../circulant-data/tests/fixtures/encoder.onnx");
-    let quick = [
-        "--seeds",
-        "0,3",
-        "--steps",
-        "12",
-        "--samples",
-        "3",
-        "--corrupted",
-        "5",
-    ];
+    let quick = words("--seeds 0,3 --steps 12 --samples 3 --corrupted 5");
     let mut arguments = vec![
         "reproduce",
         "heads",
@@ -56,7 +47,7 @@ fn all_heads_are_trained_and_compared() {
         "16x16",
     ];
     arguments.extend(["--data", path(&data), "--out", path(&out), "--json"]);
-    arguments.extend(quick);
+    arguments.extend(&quick);
     let results = json(&arguments);
     assert_eq!(results["features"], 6);
     assert_eq!(results["inputs"], serde_json::json!([36, 18, 5]));
@@ -166,16 +157,9 @@ fn a_head_is_trained_calibrated_and_used_elsewhere() {
         "--out",
         path(&out),
     ];
-    arguments.extend([
-        "--steps",
-        "150",
-        "--samples",
-        "8",
-        "--modes",
-        "4",
-        "--temperature",
-        "--json",
-    ]);
+    arguments.extend(words(
+        "--steps 150 --samples 8 --modes 4 --temperature --json",
+    ));
     let summary = json(&arguments);
     assert_eq!(
         (&summary["weights"], &summary["test"]["inputs"]),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{circulant, json, path, refusal, stderr, success, trained};
+use crate::support::{circulant, json, path, refusal, stderr, success, trained, words};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -42,14 +42,7 @@ fn all_six_models_are_reproduced_on_glyphs() {
     assert_eq!(results["seeds"], serde_json::json!([0, 5]));
     let models = results["models"].as_array().unwrap();
     let names: Vec<&str> = models.iter().map(|m| m["name"].as_str().unwrap()).collect();
-    let all = [
-        "spectral-bccb",
-        "spectral-circulant",
-        "bccb",
-        "circulant",
-        "conv2d",
-        "dense",
-    ];
+    let all = words("spectral-bccb spectral-circulant bccb circulant conv2d dense");
     assert_eq!(names, all);
     let count = |model: &Value| ["weights", "biases"].map(|key| model[key].as_u64().unwrap());
     let counts: Vec<[u64; 2]> = models.iter().map(count).collect();
@@ -62,23 +55,11 @@ fn all_six_models_are_reproduced_on_glyphs() {
     assert_eq!(serde_json::from_str::<Value>(&file).unwrap(), results);
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("not on MNIST") && page.contains("</html>"));
-    for figure in [
-        "size",
-        "elbo",
-        "entropy-6",
-        "reliability-1",
-        "spectrum-2",
-        "certified",
-    ] {
+    for figure in words("size elbo entropy-6 reliability-1 spectrum-2 certified") {
         let figure = fs::read_to_string(out.join(format!("figures/{figure}.svg"))).unwrap();
         assert!(figure.starts_with("<svg") || figure.starts_with("<?xml"));
     }
-    for file in [
-        "config.toml",
-        "run.json",
-        "steps.jsonl",
-        "checkpoint.safetensors",
-    ] {
+    for file in words("config.toml run.json steps.jsonl checkpoint.safetensors") {
         assert!(out.join("runs/dense/seed-5").join(file).exists(), "{file}");
     }
 
@@ -103,15 +84,7 @@ fn all_six_models_are_reproduced_on_glyphs() {
 fn variants_run_and_the_table_warns_of_glyphs() {
     let root = TempDir::new().unwrap();
     let out = root.path().join("mnist");
-    let more = [
-        "--data",
-        "glyphs",
-        "--seeds",
-        "1",
-        "--models",
-        "circulant",
-        "--beyond",
-    ];
+    let more = words("--data glyphs --seeds 1 --models circulant --beyond");
     let table = success(&reproduce(&out, &[&more[..], &["--steps", "1"]].concat()));
     assert!(table.starts_with("NOT MNIST"), "{table}");
     assert!(table.contains("spatial circulant") && table.contains("three spectral circulant"));
@@ -134,15 +107,7 @@ fn without_data_and_network_it_falls_back_or_refuses() {
     let root = TempDir::new().unwrap();
     let cache = root.path().join("cache");
     let out = root.path().join("auto");
-    let more = [
-        "--offline",
-        "--seeds",
-        "0",
-        "--models",
-        "bccb",
-        "--steps",
-        "1",
-    ];
+    let more = words("--offline --seeds 0 --models bccb --steps 1");
     let output = crate::support::program(&reproduce(&out, &more))
         .env("CIRCULANT_CACHE", &cache)
         .output()
@@ -191,16 +156,7 @@ fn a_run_is_evaluated_with_out_of_distribution_data() {
     let root = TempDir::new().unwrap();
     let run = trained(root.path(), "run", &["--validation", "100"]);
     let page = root.path().join("page.html");
-    let flags = [
-        "--first",
-        "150",
-        "--samples",
-        "4",
-        "--ood",
-        "shapes",
-        "--ood",
-        "glyphs:train",
-    ];
+    let flags = words("--first 150 --samples 4 --ood shapes --ood glyphs:train");
     let mut arguments = vec!["evaluate", path(&run), "--json", "--intervals"];
     arguments.extend(flags);
     arguments.extend(["--report", path(&page)]);

@@ -7,7 +7,7 @@ use circulant_cli::experiments::config::DataConfig;
 use circulant_cli::experiments::{Held, source};
 use circulant_data::Split;
 
-use crate::support::{json, path, program, refusal, stderr, success};
+use crate::support::{json, path, program, refusal, stderr, success, words};
 use image::{GrayImage, Luma};
 use tempfile::TempDir;
 
@@ -132,14 +132,7 @@ fn a_model_that_learned_nothing_says_so() {
         .map(|i| format!("{0},{0},{1}\n", [1, -1][i % 2], ["yes", "no"][i % 2]))
         .collect();
     fs::write(&data, format!("u,v,kind\n{easy}")).unwrap();
-    let more = [
-        "--steps",
-        "200",
-        "--model",
-        "dense",
-        "--learning-rate",
-        "0.05",
-    ];
+    let more = words("--steps 200 --model dense --learning-rate 0.05");
     let message = run("easy", &more);
     assert!(!message.contains("no better"), "{message}");
 }

@@ -56,6 +56,11 @@ pub fn refusal(code: i32, arguments: &[&str], parts: &[&str]) -> String {
     message
 }
 
+/// The words of a command line.
+pub fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
 /// Flags of a training that takes a moment.
 pub const QUICK: [&str; 10] = [
     "--data",

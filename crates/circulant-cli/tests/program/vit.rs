@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{circulant, json, path, program, refusal, stderr, success};
+use crate::support::{circulant, json, path, program, refusal, stderr, success, words};
 use image::{GrayImage, Luma, Rgb, RgbImage};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -97,13 +97,7 @@ fn both_models_are_trained_tested_and_measured() {
             .unwrap();
         let model = models.iter().find(|model| model["name"] == kind).unwrap();
         assert_eq!(model["runs"][0]["best_epoch"], best + 1);
-        for file in [
-            "config.toml",
-            "run.json",
-            "last.safetensors",
-            "best.safetensors",
-            "curves.svg",
-        ] {
+        for file in words("config.toml run.json last.safetensors best.safetensors curves.svg") {
             assert!(folder.join(file).exists(), "{file}");
         }
     }
@@ -232,15 +226,7 @@ fn a_budget_stops_both_models_alike() {
         assert_eq!(epochs(&run(&out, kind)).len(), 1);
     }
     // More time resumes where it stopped.
-    let more = [
-        "--budget",
-        "1h",
-        "--epochs",
-        "50",
-        "--no-curvature",
-        "--patience",
-        "1",
-    ];
+    let more = words("--budget 1h --epochs 50 --no-curvature --patience 1");
     refusal(1, &reproduce(&out, &more), &["other settings"]);
 }
 
@@ -249,16 +235,7 @@ fn patience_ends_a_run() {
     let root = TempDir::new().unwrap();
     let out = root.path().join("vit");
     // A rate that ruins the model: the first epochs are the best ones.
-    let more = [
-        "--epochs",
-        "60",
-        "--patience",
-        "2",
-        "--learning-rate",
-        "0.3",
-        "--no-curvature",
-        "--json",
-    ];
+    let more = words("--epochs 60 --patience 2 --learning-rate 0.3 --no-curvature --json");
     let results = json(&reproduce(
         &out,
         &[&more[..], &["--models", "dense"]].concat(),
