@@ -23,7 +23,7 @@ use circulant_data::{Normalisation, Split};
 
 /// Train a Bayesian head on features, calibrate and evaluate it, and save it in two files.
 ///
-/// Features are rows of numbers with labels: safetensors (as `circulant features` writes), NPY, NPZ or CSV. A tenth is held out.
+/// Features are rows of values with labels: safetensors (as `circulant features` writes), NPY, NPZ or CSV. A tenth is held out.
 /// Writes head.json and head.safetensors into --out, which `circulant predict OUT/head.json`, `evaluate` and `certify` use,
 /// and so does `circulant::models::SavedClassifier` in Rust. The same command resumes after Ctrl-C.
 #[derive(Args)]

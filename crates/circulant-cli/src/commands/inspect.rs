@@ -25,7 +25,7 @@ pub struct Inspect {
     /// Where the page goes [default: inspect.html in the run's folder].
     #[arg(long, value_name = "FILE.html")]
     out: Option<PathBuf>,
-    /// Print the numbers as one JSON object.
+    /// Print the same as one JSON object.
     #[arg(long)]
     json: bool,
 }

@@ -33,7 +33,7 @@ pub enum RowFormat {
     Json,
     /// One object per line.
     JsonLines,
-    /// An array of numbers.
+    /// An array of values.
     Npy,
 }
 

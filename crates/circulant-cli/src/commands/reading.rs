@@ -22,7 +22,7 @@ pub struct Reading {
     /// Scale the images of a folder.
     #[arg(long, value_name = "HEIGHTxWIDTH", value_parser = parse_size)]
     size: Option<[usize; 2]>,
-    /// Read rows of numbers as images.
+    /// Read rows of values as images.
     #[arg(long, value_name = "CHANNELSxHEIGHTxWIDTH", value_parser = parse_image)]
     image: Option<[usize; 3]>,
     /// Take only N examples: drawn, every class with its share (`predict` takes the first ones).
@@ -55,7 +55,7 @@ pub(super) fn parse_size(text: &str) -> Result<[usize; 2], String> {
 /// `3x32x48` as `[3, 32, 48]`.
 fn parse_image(text: &str) -> Result<[usize; 3], String> {
     sides(text).ok_or_else(|| {
-        "expected CHANNELSxHEIGHTxWIDTH with numbers in 1..=4096, as 1x28x28".to_owned()
+        "expected CHANNELSxHEIGHTxWIDTH with values in 1..=4096, as 1x28x28".to_owned()
     })
 }
 

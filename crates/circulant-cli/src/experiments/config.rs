@@ -77,7 +77,7 @@ pub struct DataConfig {
     /// Scales the images of a folder: `[height, width]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<[usize; 2]>,
-    /// Reads rows of numbers as images: `[channels, height, width]`.
+    /// Reads rows of values as images: `[channels, height, width]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<[usize; 3]>,
     /// Takes only that many examples.

@@ -1,4 +1,4 @@
-//! Where numbers come from: program, versions, commit, machine, time.
+//! Where results come from: program, versions, commit, machine, time.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use crate::report::Provenance;
 pub struct Facts {
     /// The command line.
     pub command: String,
-    /// The program and the dependencies that decide about its numbers, with their versions.
+    /// The program and the dependencies that decide its results, with their versions.
     pub versions: Vec<(String, String)>,
     /// The commit that the program was built from; empty if it was built outside of a repository.
     pub commit: String,

@@ -70,7 +70,7 @@ pub struct RunFacts {
     pub facts: Facts,
     /// The training data.
     pub data: DataFacts,
-    /// Real numbers of the model, without those of the posterior's spread.
+    /// Real parameters of the model, without those of the posterior's spread.
     pub weights: usize,
     /// Those of them that are biases.
     pub biases: usize,

@@ -1,4 +1,4 @@
-//! What a run has learned, as numbers and as a page to look at.
+//! What a run has learned, as values and as a page to look at.
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,11 +30,11 @@ pub struct Inspection {
     pub image: [usize; 3],
     /// The number of classes.
     pub classes: usize,
-    /// Real numbers of the model.
+    /// Real parameters of the model.
     pub weights: usize,
     /// Biases among its parameters.
     pub biases: usize,
-    /// All numbers that are trained: those of the posterior.
+    /// All parameters that are trained: those of the posterior.
     pub trained: usize,
     /// Steps of training behind the checkpoint.
     pub steps: u64,
@@ -123,7 +123,7 @@ impl Inspected {
         Document {
             title: format!("A {} network and what it learned", kind.title()),
             intro: vec![format!(
-                "Trained on {}; {} classes, {} trained numbers, {} steps.",
+                "Trained on {}; {} classes, {} trained parameters, {} steps.",
                 facts.data.source,
                 facts.data.classes,
                 grouped(self.numbers.trained as u64),
@@ -158,7 +158,7 @@ impl Inspected {
             ("weights", Cell::Count(numbers.weights as u64)),
             ("biases", Cell::Count(numbers.biases as u64)),
             ("inference", Cell::text(numbers.inference)),
-            ("trained numbers", Cell::Count(numbers.trained as u64)),
+            ("trained parameters", Cell::Count(numbers.trained as u64)),
             ("steps", Cell::Count(numbers.steps)),
             ("batch", Cell::Count(config.training.batch as u64)),
             (
@@ -183,7 +183,7 @@ impl Inspected {
             columns: vec![Column::text("setting"), Column::number("value")],
             rows: rows.collect(),
             footnotes: vec![
-                "Weights and biases are those of the model. Trained numbers include the spread of the posterior."
+                "Weights and biases are those of the model. Trained parameters include the spread of the posterior."
                     .to_owned(),
             ],
         })

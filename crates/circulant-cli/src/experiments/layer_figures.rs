@@ -270,7 +270,7 @@ impl LayerFigures {
         };
         (0..=length / 2)
             .map(|k| {
-                // A filter of independent standard normal numbers has E|h|^2 = length.
+                // A filter of independent standard normal values has E|h|^2 = length.
                 let density = self
                     .prior
                     .as_ref()

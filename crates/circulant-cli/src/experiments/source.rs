@@ -16,7 +16,7 @@ use circulant_data::{
     tiny_imagenet,
 };
 
-/// Reads images: `place` is a name of `data list` or a path. Rows of numbers become images of the given shape, or of
+/// Reads images: `place` is a name of `data list` or a path. Rows of values become images of the given shape, or of
 /// one row of pixels.
 pub fn images(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<ImageSet> {
     ensure!(

@@ -64,7 +64,7 @@ fn main_table(experiment: &HeadsExperiment, results: &HeadsResults) -> Section {
         rows: experiment.heads.iter().map(row).collect(),
         footnotes: vec![format!(
             "AUROC and FPR@95 of the predictive entropy: means over corruptions and severities, and at severity 5. ECE with 10 \
-             bins. Weights are real numbers, without biases. Training of all heads and seeds took {:.0} s.",
+             bins. Weights are real parameters, without biases. Training of all heads and seeds took {:.0} s.",
             results.training_seconds
         )],
     };

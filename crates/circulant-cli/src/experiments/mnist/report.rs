@@ -120,7 +120,7 @@ fn results(experiment: &MnistExperiment) -> Section {
         metrics: paper::metrics(),
         rows: rows.collect(),
         footnotes: vec![
-            "ECE and MCE with 10 bins. AUROC and FPR@95 of the predictive entropy. Weights are real numbers. Seconds \
+            "ECE and MCE with 10 bins. AUROC and FPR@95 of the predictive entropy. Weights are real parameters. Seconds \
              of training, per seed."
                 .to_owned(),
         ],

@@ -91,7 +91,7 @@ pub struct Eigenvalue {
 pub struct SpaceCurvature {
     /// Which parameters.
     pub subspace: Space,
-    /// How many numbers.
+    /// How many parameters.
     pub dimension: usize,
     /// The loss there.
     pub loss: f64,

@@ -33,7 +33,7 @@ pub struct VitFacts {
     pub facts: Facts,
     /// The training data, without what was held out.
     pub data: DataFacts,
-    /// Real numbers of the model.
+    /// Real parameters of the model.
     pub parameters: usize,
     /// The same as the paper counts: a complex number is one, and a slope is there for every projection.
     pub paper_count: usize,

@@ -99,7 +99,7 @@ fn main_table(experiment: &VitExperiment, results: &VitResults) -> Section {
         metrics: paper::metrics(),
         rows: results.models.iter().map(row).collect(),
         footnotes: vec![
-            "Parameters are real numbers; the paper counts a complex number once and a slope per projection. Below the \
+            "Parameters are real; the paper counts a complex number once and a slope per projection. Below the \
              count and the best epoch are the paper's, where it has this data set. ECE with 10 bins."
                 .to_owned(),
         ],

@@ -34,7 +34,7 @@ pub struct VitRunResult {
 pub struct VitResult {
     /// Its projections.
     pub name: ProjectionChoice,
-    /// Real numbers.
+    /// Real parameters.
     pub parameters: usize,
     /// As the paper counts.
     pub paper_count: usize,

@@ -232,7 +232,7 @@ impl<'a> VitRun<'a> {
             crop: config.training.crop,
         };
         let key = NoiseKey {
-            // Other numbers than those of dropout, which has the same seed and steps.
+            // Other noise than that of dropout, which has the same seed and steps.
             seed: !config.training.seed,
             stream: step,
         };
