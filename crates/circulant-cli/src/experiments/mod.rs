@@ -13,7 +13,7 @@
 //! | `loaded.rs`, `exported.rs` | a trained run, used on other data; the same in two files of the library |
 //! | `metrics.rs`, `baseline.rs` | `metrics.json`; whether anything was learned |
 //! | `calibration.rs` | a temperature for the read-out |
-//! | `figures.rs` | figures that several reports have |
+//! | `figures.rs`, `geometry.rs` | figures and certificates that several reports have |
 //! | `layer_figures.rs` | spectra, filters and singular values of a network beside its prior |
 //! | `progress.rs`, `interrupt.rs` | bars or lines; Ctrl-C |
 //! | `variant.rs`, `values.rs` | a model trained with several seeds; a number of several seeds |
@@ -32,6 +32,7 @@ pub mod facts;
 pub mod features;
 pub mod figures;
 pub mod folder;
+pub mod geometry;
 pub mod heads;
 pub mod inspection;
 pub mod interrupt;

@@ -13,7 +13,7 @@ use std::time::Instant;
 use anyhow::Context;
 use burn::module::Module;
 use circulant::bayes::{Bayesian, Predictions};
-use circulant::geometry::{CertificateConfig, Lipschitz, PosteriorGeometryConfig, Target};
+use circulant::geometry::Lipschitz;
 use circulant::models::ImageClassifier;
 use serde::{Deserialize, Serialize};
 
@@ -22,22 +22,18 @@ use self::sets::FeatureSets;
 use super::config::RunConfig;
 use super::evaluation::{Sampling, labels_of};
 use super::folder::{RunFolder, write_report};
+use super::geometry::NetworkGeometry;
 use super::interrupt::Interrupt;
 use super::lines::{self, Log};
-use super::source;
 use super::training::Observer;
 use super::variant::{SharedRuns, Variant};
-use circulant::geometry::Quantiles;
+use crate::report::figure::{Distribution, Radii};
 use circulant::metrics::class_metrics;
 
 pub use report::document;
 pub use table::plain;
 
-/// Test features that are certified.
-const CERTIFIED: usize = 1000;
-/// Networks drawn for the geometry of the posterior.
-const DRAWN: usize = 50;
-/// Of them, how many inputs each is certified at.
+/// How many inputs every network drawn from the posterior is certified at.
 const PER_SAMPLE: usize = 200;
 /// Looks at the Lipschitz bound during training.
 const LOOKS: u64 = 40;
@@ -78,9 +74,9 @@ pub struct HeadOutcome {
     /// The bound during training, first seed.
     pub trajectory: Vec<BoundLine>,
     /// Of networks drawn from the posterior, first seed.
-    pub bounds: Vec<f64>,
+    pub bounds: Distribution,
     /// Proven radii of the posterior's mean where the class is right, first seed.
-    pub radii: Vec<f64>,
+    pub radii: Radii,
     /// On the clean test features, first seed.
     pub id_entropy: Vec<f32>,
     /// On all corruptions of severity 5, first seed.
@@ -160,14 +156,17 @@ impl Work<'_> {
             example.get_or_insert(found);
         }
         let example = example.context("there is a seed")?;
-        let (geometry, bounds, radii) = self.geometry(&example.network)?;
+        let (network, test) = (&example.network, &self.plan.sets.test);
+        let normalisation = &self.plan.settings.data.normalisation;
+        let found = NetworkGeometry::measure(network, test, normalisation, PER_SAMPLE)?;
+        let geometry = HeadGeometry::new(&found);
         let modes = settings::modes(&variant.config, self.plan.sets.features());
         Ok(HeadOutcome {
             result: HeadResult::new(variant.name.clone(), counts, modes, geometry, runs),
             variant: variant.clone(),
             trajectory: example.trajectory,
-            bounds,
-            radii,
+            bounds: found.bounds(&variant.title),
+            radii: found.radii(&variant.title),
             id_entropy: example.id.predictive_entropy,
             ood_entropy: example.ood_entropy,
         })
@@ -238,43 +237,6 @@ impl Work<'_> {
             seconds,
         };
         Ok((metrics, id, entropies))
-    }
-
-    fn geometry(
-        &self,
-        network: &Bayesian<ImageClassifier>,
-    ) -> anyhow::Result<(HeadGeometry, Vec<f64>, Vec<f64>)> {
-        let normalisation = &self.plan.settings.data.normalisation;
-        let test = self.plan.sets.test.first(CERTIFIED);
-        let few = test.first(PER_SAMPLE);
-        let (labels, few_labels) = (labels_of(&test)?, labels_of(&few)?);
-        let mean = network.valid().mean();
-        let certificates = CertificateConfig::new().certify(
-            &mean,
-            source::tensor(&test, normalisation)?,
-            Target::True(&labels),
-        )?;
-        let posterior = PosteriorGeometryConfig::new().with_samples(DRAWN).measure(
-            network,
-            source::tensor(&few, normalisation)?,
-            Target::True(&few_labels),
-        )?;
-        let inputs = &certificates.inputs;
-        let of = |pick: &dyn Fn(&circulant::geometry::Certificate) -> f64| -> Vec<f64> {
-            inputs.iter().map(pick).collect()
-        };
-        let geometry = HeadGeometry {
-            inputs: inputs.len(),
-            lipschitz: certificates.network.upper().get(),
-            posterior_lipschitz: Quantiles::from(&posterior.bounds),
-            margin: Quantiles::from(&posterior.margins),
-            posterior_radius: Quantiles::from(&posterior.paper),
-            radius: Quantiles::of(of(&|input| input.paper.get())),
-            best_radius: Quantiles::of(of(&|input| input.best().get())),
-        };
-        let right = inputs.iter().filter(|input| input.is_certified());
-        let radii = right.map(|input| input.best().get()).collect();
-        Ok((geometry, posterior.bounds.values().to_vec(), radii))
     }
 }
 

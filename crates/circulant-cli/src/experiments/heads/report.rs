@@ -4,7 +4,7 @@ use super::super::facts::Facts;
 use super::super::figures;
 use super::results::{HeadResult, HeadsResults};
 use super::{HeadOutcome, HeadsExperiment, paper};
-use crate::report::figure::{Axis, Curve, CurveLook, Curves, Distribution, Radii};
+use crate::report::figure::{Axis, Curve, CurveLook, Curves};
 use crate::report::{Cell, Column, Comparison, ComparisonRow, Document, Figure, Section, Table};
 
 /// The page.
@@ -177,6 +177,7 @@ fn geometry(experiment: &HeadsExperiment) -> Section {
         let y = outcome.trajectory.iter().map(|line| line.bound).collect();
         Curve::new(outcome.variant.title.as_str(), x, y)
     };
+    let heads = &experiment.heads;
     Section::new("Norms, margins, radii")
         .text(
             "Bounds are proven upper bounds in l2 and radii proven lower bounds, for normalised features; f32 rounding is \
@@ -202,27 +203,12 @@ fn geometry(experiment: &HeadsExperiment) -> Section {
         .figure(Figure::new(
             "lipschitz",
             "Lipschitz bounds of networks drawn from each posterior.",
-            figures::lipschitz(experiment
-                    .heads
-                    .iter()
-                    .map(|outcome| Distribution {
-                        name: outcome.variant.title.clone(),
-                        values: outcome.bounds.clone(),
-                    })
-                    .collect()),
+            figures::lipschitz(heads.iter().map(|head| head.bounds.clone()).collect()),
         ))
         .figure(Figure::new(
             "certified",
             "The share of test images whose features no perturbation up to the radius can turn into a mistake.",
-            figures::certified(experiment
-                    .heads
-                    .iter()
-                    .map(|outcome| Radii {
-                        name: outcome.variant.title.clone(),
-                        radii: outcome.radii.clone(),
-                        inputs: outcome.result.geometry.inputs,
-                    })
-                    .collect()),
+            figures::certified(heads.iter().map(|head| head.radii.clone()).collect()),
         ))
 }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::super::config::RunConfig;
+use super::super::geometry::NetworkGeometry;
 use super::super::values::Values;
 use circulant::geometry::Quantiles;
 use circulant::metrics::ClassMetrics;
@@ -62,6 +63,22 @@ pub struct HeadGeometry {
     pub radius: Quantiles,
     /// The largest radius of the posterior's mean that is proven.
     pub best_radius: Quantiles,
+}
+
+impl HeadGeometry {
+    /// Of what was measured.
+    pub fn new(found: &NetworkGeometry) -> Self {
+        let (certificates, posterior) = (&found.certificates, &found.posterior);
+        Self {
+            inputs: certificates.inputs.len(),
+            lipschitz: certificates.network.upper().get(),
+            posterior_lipschitz: Quantiles::from(&posterior.bounds),
+            margin: Quantiles::from(&posterior.margins),
+            posterior_radius: Quantiles::from(&posterior.paper),
+            radius: found.quantiles(|input| input.paper.get()),
+            best_radius: found.quantiles(|input| input.best().get()),
+        }
+    }
 }
 
 /// A head over all seeds.

@@ -1,26 +1,19 @@
 //! `report.html` of the experiment.
 
-use burn::module::Module;
-use circulant::geometry::{CertificateConfig, GeometryError, PosteriorGeometryConfig, Target};
+use anyhow::Context;
 
-use super::super::evaluation::labels_of;
 use super::super::facts::Facts;
-use super::super::{figures, layer_figures, source};
+use super::super::geometry::{CERTIFIED, DRAWN, NetworkGeometry};
+use super::super::{figures, layer_figures};
 use super::settings::LONGER;
 use super::{MnistExperiment, MnistOutcome, paper};
 use crate::report::figure::{
-    Axis, Curve, Curves, Distribution, Drawing, LabelledPoint, PointGroup, Radii, Reliability,
-    Scatter,
+    Axis, Curve, Curves, Drawing, LabelledPoint, PointGroup, Reliability, Scatter,
 };
 use crate::report::{
     Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section, Table,
 };
-use circulant::geometry::Quantiles;
 
-/// Test images whose radii are shown.
-const CERTIFIED: usize = 1000;
-/// Posterior samples whose Lipschitz bounds are shown.
-const BOUNDS: usize = 50;
 /// Test images per posterior sample; the bounds themselves need none.
 const PER_SAMPLE: usize = 16;
 /// Steps that the curves are averaged over.
@@ -295,56 +288,28 @@ fn spectra(experiment: &MnistExperiment) -> anyhow::Result<Section> {
 }
 
 fn geometry(experiment: &MnistExperiment) -> anyhow::Result<Section> {
-    let sets = &experiment.plan.sets;
+    let test = &experiment.plan.sets.test;
     let normalisation = &experiment.plan.settings.data.normalisation;
-    let test = sets.test.first(CERTIFIED);
-    let images = source::tensor(&test, normalisation)?;
-    let few = test.first(PER_SAMPLE);
-    let few_images = source::tensor(&few, normalisation)?;
-    let (all_labels, few_labels) = (labels_of(&test)?, labels_of(&few)?);
     let (mut bounds, mut radii, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     for outcome in &experiment.models {
-        let network = &outcome.example.network;
-        let certificates = CertificateConfig::new()
-            .certify(
-                &network.valid().mean(),
-                images.clone(),
-                Target::True(&all_labels),
-            )
-            .map_err(|error: GeometryError| {
-                anyhow::anyhow!("{}: {error}", outcome.variant.title)
-            })?;
-        let posterior = PosteriorGeometryConfig::new()
-            .with_samples(BOUNDS)
-            .measure(network, few_images.clone(), Target::True(&few_labels))?;
-        let right = certificates
-            .inputs
-            .iter()
-            .filter(|input| input.is_certified());
-        let best = right.map(|input| input.best().get()).collect();
-        let middle = |pick: fn(&circulant::geometry::Certificate) -> f64| {
-            Quantiles::of(certificates.inputs.iter().map(pick).collect()).median
-        };
+        let (network, title) = (&outcome.example.network, &outcome.variant.title);
+        let found = NetworkGeometry::measure(network, test, normalisation, PER_SAMPLE)
+            .with_context(|| title.clone())?;
         rows.push(vec![
-            Cell::text(&outcome.variant.title),
-            Cell::number(certificates.network.upper().get(), 2),
-            Cell::number(posterior.bounds.mean(), 2),
-            Cell::number(middle(|input| input.paper.get()), 4),
-            Cell::number(middle(|input| input.sqrt_two.get()), 4),
+            Cell::text(title),
+            Cell::number(found.certificates.network.upper().get(), 2),
+            Cell::number(found.posterior.bounds.mean(), 2),
+            Cell::number(found.quantiles(|input| input.paper.get()).median, 4),
+            Cell::number(found.quantiles(|input| input.sqrt_two.get()).median, 4),
             Cell::number(
-                middle(|input| input.last_layer.map_or(f64::NAN, |radius| radius.get())),
+                found
+                    .quantiles(|input| input.last_layer.map_or(f64::NAN, |radius| radius.get()))
+                    .median,
                 4,
             ),
         ]);
-        bounds.push(Distribution {
-            name: outcome.variant.title.clone(),
-            values: posterior.bounds.values().to_vec(),
-        });
-        radii.push(Radii {
-            name: outcome.variant.title.clone(),
-            radii: best,
-            inputs: certificates.inputs.len(),
-        });
+        bounds.push(found.bounds(title));
+        radii.push(found.radii(title));
     }
     let columns = [
         Column::text("model"),
@@ -360,14 +325,14 @@ fn geometry(experiment: &MnistExperiment) -> anyhow::Result<Section> {
              rounding is accounted for. A wrongly classified image has the radius 0.",
         )
         .table(Table {
-            caption: format!("Of the first seed's posterior mean, at {} test images", test.len()),
+            caption: format!("Of the first seed's posterior mean, at {} test images", test.len().min(CERTIFIED)),
             columns: columns.to_vec(),
             rows,
             footnotes: Vec::new(),
         })
         .figure(Figure::new(
             "lipschitz",
-            format!("Lipschitz bounds of {BOUNDS} networks drawn from each posterior."),
+            format!("Lipschitz bounds of {DRAWN} networks drawn from each posterior."),
             figures::lipschitz(bounds),
         ))
         .figure(Figure::new(
