@@ -1,5 +1,11 @@
 //! Steps of optimisers in one pass over memory, on the CPU. Optimisers work on tensors without a history.
 
+#![allow(
+    clippy::too_many_arguments,
+    clippy::type_complexity,
+    reason = "a routed operation takes its tensors one by one, and gives them back as a tuple"
+)]
+
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Flex, backend_extension};
 use burn::tensor::DType;

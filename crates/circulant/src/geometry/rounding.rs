@@ -41,7 +41,7 @@
 //! of length `n/2` or `n`, and one stage of twiddles and sums (`16 u`); the stored half of the spectrum stands for the whole, a factor
 //! `sqrt(2)`: `epsilon' = 1.5 epsilon + 24 u`, without the pair.
 //!
-//! A signal whose length has a large prime factor may run as the corner of a longer operator: [`padding`](super::padding).
+//! A signal whose length has a large prime factor may run as the corner of a longer operator: [`super::padding`].
 //! The largest of all ways counts.
 //!
 //! With several channels the product at a frequency is `Im C = (A_r + A_i)(B_r + B_i) - A_r B_r - A_i B_i` over `C_in` terms: off by
