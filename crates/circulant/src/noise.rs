@@ -1,7 +1,7 @@
 //! Random numbers that depend on a seed and on what they are for, never on what was drawn before.
 //!
 //! Every tensor of noise has its own stream of a counter-based generator, named by purpose, step, posterior
-//! sample and position in the model. So a run that was interrupted goes on with the very numbers it would have had,
+//! sample and position in the model. So a run that was interrupted resumes with the very values it would have had,
 //! without any generator state to save.
 
 pub use circulant_kernels::{NoiseKey, standard_normal, uniform_u64};

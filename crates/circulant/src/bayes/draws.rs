@@ -15,7 +15,8 @@ use burn::tensor::{Gradients, Tensor};
 use circulant_kernels::NoiseKey;
 use rayon::prelude::*;
 
-use super::network::{Bayesian, Factor, Network, SiteDescription};
+use super::factor::Factor;
+use super::network::{Bayesian, Network, SiteDescription};
 use super::posterior::Posterior;
 use crate::backend::fused::{PlainGaussian, PlainGradients, PlainNoise};
 use crate::noise::Noise;

@@ -3,8 +3,9 @@
 use burn::module::{ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
-use super::network::{Bayesian, Network, Replace, SiteDescription};
+use super::network::{Bayesian, Network, SiteDescription};
 use super::posterior::AnyPosterior;
+use super::replace::Replace;
 use crate::nn::{to_host, with_values};
 
 impl<M: Network> Bayesian<M> {

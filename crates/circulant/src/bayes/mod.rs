@@ -17,11 +17,13 @@
 //! same machine.
 
 mod calibration;
+mod config;
 mod divergence;
 mod draws;
 mod elbo;
 mod error;
 mod evaluation;
+mod factor;
 mod gaussian;
 mod means;
 mod network;
@@ -29,17 +31,21 @@ mod posterior;
 mod predictive;
 mod prior;
 mod projection;
+mod replace;
 mod resume;
 mod site;
 mod site_adam;
 mod svi;
+mod svi_config;
 mod traversal;
 
 pub use self::calibration::calibrate;
+pub use self::config::BayesianConfig;
 pub use self::elbo::{Elbo, ElboEstimate, KlWeight};
 pub use self::error::BayesError;
 pub use self::evaluation::OodMetrics;
-pub use self::network::{Bayesian, BayesianConfig, Factor, Network};
+pub use self::factor::Factor;
+pub use self::network::{Bayesian, Network};
 pub use self::posterior::{
     AnyPosterior, INITIAL_DEVIATION, JITTER, LowRankGaussian, MeanFieldGaussian, PointEstimate,
     Posterior, RANK,
@@ -49,4 +55,5 @@ pub use self::prior::{
     Frequency, Matern, Slope, SpectralPrior, SquaredExponential, StationarySpectrum, Table,
 };
 pub use self::site::{InitialDeviation, PosteriorKind, Prior, Site};
-pub use self::svi::{CheckpointPlan, StepReport, Stop, Svi, SviConfig};
+pub use self::svi::Svi;
+pub use self::svi_config::{CheckpointPlan, StepReport, Stop, SviConfig};

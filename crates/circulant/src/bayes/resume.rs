@@ -7,10 +7,12 @@ use std::path::Path;
 
 use super::network::Network;
 use super::site_adam::SiteAdam;
-use super::svi::{Svi, Watch};
+use super::svi::Svi;
+use super::svi_config::Watch;
 use super::{BayesError, Bayesian, KlWeight, SviConfig};
 use crate::parameters::with_stable_ids;
-use crate::train::checkpoint::{self, Checkpoint, CheckpointError};
+use crate::train::CheckpointError;
+use crate::train::checkpoint::{self, Checkpoint};
 use crate::train::find_not_finite;
 
 /// The version is behind the last dash. Version 1 had all moments in Burn's record of the optimiser; its parameters are the same.

@@ -43,9 +43,9 @@ pub enum PosteriorKind {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum InitialDeviation {
-    /// This.
+    /// The given one.
     Absolute(f64),
-    /// This times the root mean square of the initial numbers of the parameter's layer, its bias included. Layers
+    /// The given share of the root mean square of the initial values of the parameter's layer, its bias included. Layers
     /// with many inputs start with small weights; so their posteriors start narrow, and all layers with the same
     /// ratio of noise to signal.
     Relative(f64),

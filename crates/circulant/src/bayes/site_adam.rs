@@ -23,7 +23,7 @@ pub(super) struct Moved {
     /// For the next step.
     draws: PlainDraws,
     moments: PlainMoments,
-    /// That took it there.
+    /// The gradients of the step.
     pub(super) gradients: PlainGradients,
 }
 

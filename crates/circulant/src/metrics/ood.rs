@@ -1,4 +1,4 @@
-//! How well does a score tell familiar inputs (in distribution, ID) from strange ones (out of distribution,
+//! How well does a score tell familiar inputs (in distribution, ID) from others (out of distribution,
 //! OOD)? Familiar inputs are the positive class and should have the higher scores.
 //!
 //! | metric | formula |
@@ -19,7 +19,7 @@ use super::rows::{finite, interpolate, sort};
 /// The quantile of ID scores that is the threshold for 95 % true positives.
 const FIVE_PERCENT: f64 = 0.05;
 
-/// What a score is worth for finding strange inputs.
+/// What a score is worth for finding out-of-distribution inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct OodReport {
@@ -59,7 +59,7 @@ pub fn fpr95<T: Real>(id: &[T], ood: &[T]) -> Result<f64, MetricError> {
     Ok(OodScores::new(id, ood)?.fpr95())
 }
 
-/// Scores of familiar and strange inputs, sorted.
+/// Scores of in-distribution and out-of-distribution inputs, sorted.
 #[derive(Debug, Clone)]
 pub struct OodScores {
     /// Distinct and ascending.

@@ -1,6 +1,6 @@
-//! One number per row that tells familiar inputs from strange ones.
+//! One number per row that tells in-distribution inputs from others.
 //!
-//! | score | formula | strange inputs have |
+//! | score | formula | out-of-distribution inputs have |
 //! | --- | --- | --- |
 //! | entropy | `H = -sum_k p_k ln p_k`, `0 ln 0 = 0` | high |
 //! | mutual information | `H(mean_s p_s) - mean_s H(p_s)` | high |

@@ -50,7 +50,7 @@ impl FusedAdam {
         ModuleOptimizer::from(self)
     }
 
-    /// Of step 1, 2, ...
+    /// The settings of step `time`, from 1.
     pub(crate) fn settings(&self, learning_rate: f64, time: usize) -> AdamSettings {
         AdamSettings {
             learning_rate,

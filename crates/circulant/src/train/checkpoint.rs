@@ -1,4 +1,4 @@
-//! Checkpoints: one safetensors file with everything that a run needs to go on as if it had never stopped.
+//! Checkpoints: one safetensors file with everything that a run needs to resume as if it had never stopped.
 //!
 //! | part | where |
 //! | --- | --- |
@@ -10,9 +10,7 @@
 //! checksum over all tensors tells a damaged file from a whole one before any of it is used.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use burn::module::Module;
 use burn::optim::{ModuleOptimizer, OptimizerRecord};
@@ -20,64 +18,11 @@ use burn::tensor::Bytes;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
-use crate::record::{self, RecordError};
+use super::{CheckpointError, write_atomically};
+use crate::record;
 
 const OPTIMIZER: &str = "optimizer";
 const MOMENTS: &str = "optimizer.moments";
-
-/// Why a checkpoint could not be written or used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CheckpointError {
-    /// Reading or writing failed.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file that is not a checkpoint, or not a whole one.
-    #[error("{}: not a complete checkpoint: {message}", path.display())]
-    Broken {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        message: String,
-    },
-    /// A checkpoint of another run.
-    #[error(
-        "{}: the checkpoint was made with {what} {found}, this run has {expected}; \
-         resume with the same model, data and settings, or start anew in another place",
-        path.display()
-    )]
-    OtherRun {
-        /// The checkpoint.
-        path: PathBuf,
-        /// What differs.
-        what: &'static str,
-        /// What this run has.
-        expected: String,
-        /// What the checkpoint has.
-        found: String,
-    },
-    /// A checkpoint of a later version of this library.
-    #[error(
-        "{}: written by a newer circulant (version {found} of the format, this one reads up to {newest}); update circulant",
-        path.display()
-    )]
-    Newer {
-        /// The checkpoint.
-        path: PathBuf,
-        /// The version of its format.
-        found: u64,
-        /// The newest version that is known.
-        newest: u64,
-    },
-    /// Its parameters do not fit the module.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-}
 
 fn file_error(path: &Path) -> impl Fn(std::io::Error) -> CheckpointError + '_ {
     |source| CheckpointError::File {
@@ -91,42 +36,6 @@ fn broken(path: &Path, message: impl ToString) -> CheckpointError {
         path: path.into(),
         message: message.to_string(),
     }
-}
-
-/// How the name of a file begins that [`write_atomically`] has not finished. Only a process that was killed leaves one.
-pub const UNFINISHED: &str = ".unfinished-";
-
-/// Replaces the file at `path` in one step: whoever reads it, and whenever the process dies, there is the old
-/// content or the new one. What is no file, such as a pipe or `/dev/stdout`, is written to.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // A rename would put a file in the place of a device.
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        return std::fs::OpenOptions::new()
-            .write(true)
-            .open(path)?
-            .write_all(bytes);
-    }
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(UNFINISHED);
-    // What others may read is for the umask to say, as with any new file.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(directory)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    // The rename itself lasts only once the directory is on disk. Not every system can sync one.
-    File::open(directory)
-        .and_then(|directory| directory.sync_all())
-        .ok();
-    Ok(())
 }
 
 /// Over names and bytes, in the order of the names.
@@ -197,7 +106,7 @@ pub(crate) fn write<M: Module>(
     write_atomically(path, &bytes).map_err(file_error(path))
 }
 
-/// What an optimiser needs to go on.
+/// What an optimiser needs to resume.
 pub(crate) struct OptimizerState {
     pub(crate) optimizer: OptimizerRecord,
     /// Of what Burn's optimiser does not move.

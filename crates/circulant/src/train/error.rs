@@ -2,7 +2,7 @@
 
 use super::CheckpointError;
 
-/// Why training cannot begin or go on.
+/// Why training cannot begin or continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainingError {

@@ -1,7 +1,7 @@
 //! Deterministic training of a classifier: the mean cross-entropy, Adan with decoupled weight decay, and a learning rate that
 //! warms up linearly and falls to zero along a cosine.
 //!
-//! Dropout follows from seed and step, so a run that goes on from a checkpoint gives the same numbers, to the last bit, as
+//! Dropout follows from seed and step, so a run that resumes from a checkpoint gives the same numbers, to the last bit, as
 //! one that never stopped, if it sees the same batches ([`crate::data::BatchOrder`] is a function of seed and step too).
 //!
 //! A pretrained transformer with circulant projections in the place of dense ones, fine-tuned:
@@ -31,7 +31,9 @@
 
 mod adam;
 mod adan;
+mod atomic;
 pub(crate) mod checkpoint;
+mod checkpoint_error;
 mod error;
 mod not_finite;
 mod schedule;
@@ -39,7 +41,8 @@ mod trainer;
 
 pub use self::adam::FusedAdam;
 pub use self::adan::FusedAdan;
-pub use self::checkpoint::{CheckpointError, UNFINISHED, write_atomically};
+pub use self::atomic::{UNFINISHED, write_atomically};
+pub use self::checkpoint_error::CheckpointError;
 pub use self::error::TrainingError;
 pub(crate) use self::not_finite::find_not_finite;
 pub use self::schedule::WarmUpCosine;

@@ -11,7 +11,7 @@ use circulant::bayes::{
     BayesError, BayesianConfig, CheckpointPlan, KlWeight, PosteriorKind, PredictiveConfig, Prior,
     Site, Stop, Svi, SviConfig,
 };
-use circulant::data::LabelledData;
+use circulant::data::{BatchOrder, LabelledData};
 use circulant::functional::tanh;
 use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
 use circulant::nn::{SpectralCirculant1d, SpectralCirculant1dConfig};
@@ -52,11 +52,10 @@ fn config() -> SviConfig {
     SviConfig::new().with_batch(32).with_seed(9)
 }
 
-/// Trains on, and returns the data terms.
-fn go_on(svi: &mut Svi<ImageClassifier>, data: &LabelledData<4>) -> Vec<f64> {
+/// Trains, and returns the data terms.
+fn fit(svi: &mut Svi<ImageClassifier>, data: &LabelledData<4>) -> Vec<f64> {
     let mut losses = Vec::new();
     svi.fit(data, None, |report| {
-        assert_eq!(report.loss as f32, (report.data + report.kl) as f32);
         losses.push(report.data);
         ControlFlow::Continue(())
     })
@@ -97,7 +96,7 @@ fn all_six_models_learn() {
         // that: 1e-2, right for coordinates, is too much for it.
         let settings = config().with_steps(80).with_learning_rate(2e-3);
         let mut svi = run(kind, settings, &data);
-        let losses = go_on(&mut svi, &data);
+        let losses = fit(&mut svi, &data);
         let late = losses[75..].iter().sum::<f64>() / 5.0;
         assert!(late < 0.8 * losses[0], "{kind:?}: {} to {late}", losses[0]);
         let network = svi.into_network();
@@ -116,8 +115,46 @@ fn all_six_models_learn() {
             sums.into_iter()
                 .all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-5)
         );
-        assert!(predictions.mutual_information().all(|i| i >= 0.0));
+        // Before it is cut off at zero: only rounding may be below.
+        let information = predictions.predictive_entropy.iter();
+        let mut information = information.zip(&predictions.expected_entropy);
+        assert!(information.all(|(all, expected)| all - expected > -1e-5));
+        let known: f32 = predictions.mutual_information().sum();
+        assert!(known > 0.0, "{kind:?}: samples differ");
     }
+}
+
+/// What a step reports is the objective of the batch and of the parameters before it.
+#[test]
+fn reports_are_cross_entropy_and_kl_per_example() {
+    let data = data(64);
+    let model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant)
+        .with_seed(3)
+        .init(&device());
+    let network = BayesianConfig::new().into_point_estimate();
+    let network = network.init(model).expect("valid");
+    // A point is not drawn, so both terms follow from the network alone.
+    let noise = Noise::new(1, Purpose::Training, 0, 0);
+    let (drawn, kl) = network.sample_with_kl(noise, 1.0 / 64.0);
+    let kl: f32 = kl.into_scalar();
+    let rows = BatchOrder::new(9, 64, 32).expect("valid").at(0).to_vec();
+    let logits = drawn.forward(data.batch(&rows).into_autodiff().batch());
+    let logits: Vec<f32> = logits.into_data().try_into_vec().expect("f32");
+    let cross_entropy = |(row, &example): (&[f32], &usize)| -> f64 {
+        let sum: f64 = row.iter().map(|&z| f64::from(z).exp()).sum();
+        sum.ln() - f64::from(row[data.labels()[example]])
+    };
+    let rows = logits.chunks_exact(10).zip(&rows);
+    let expected = rows.map(cross_entropy).sum::<f64>() / 32.0;
+    let mut svi = Svi::new(network, config(), 64).expect("valid");
+    svi.fit(&data, None, |report| {
+        let close = |got: f64, expected: f64| (got - expected).abs() < 1e-4 * expected.abs();
+        assert!(close(report.data, expected), "{} {expected}", report.data);
+        assert!(close(report.kl, f64::from(kl)), "{} {kl}", report.kl);
+        assert!(close(report.loss, expected + f64::from(kl)));
+        ControlFlow::Break(())
+    })
+    .expect("trains");
 }
 
 /// Posterior samples in one go give the same logits as one network at a time.
@@ -148,7 +185,7 @@ fn one_seed_gives_the_same_bytes() {
     let run = |seed: u64| {
         let config = config().with_seed(seed).with_steps(6);
         let mut svi = run(HiddenKind::SpectralCirculant, config, &data);
-        go_on(&mut svi, &data);
+        fit(&mut svi, &data);
         let network = svi.into_network();
         let predictions = PredictiveConfig::new()
             .with_samples(3)
@@ -186,16 +223,16 @@ fn resuming_equals_never_stopping() {
     let data = data(80);
     for kind in [HiddenKind::SpectralCirculant, HiddenKind::Convolution] {
         let mut whole = run(kind, config().with_steps(10), &data);
-        let losses = go_on(&mut whole, &data);
+        let losses = fit(&mut whole, &data);
         let mut first = run(kind, config().with_steps(5), &data);
-        go_on(&mut first, &data);
+        fit(&mut first, &data);
         first.save(&path, data.fingerprint()).expect("saves");
         drop(first);
         // Another process would start from other numbers: these are all replaced.
         let mut second = run(kind, config().with_steps(10), &data);
         second.resume(&path, data.fingerprint()).expect("resumes");
         assert_eq!(second.steps_done(), 5);
-        assert_eq!(go_on(&mut second, &data), losses[5..]);
+        assert_eq!(fit(&mut second, &data), losses[5..]);
         assert!(numbers(second.network()) == numbers(whole.network()));
     }
 }
@@ -208,7 +245,7 @@ fn other_settings_are_refused_by_name() {
     let kind = HiddenKind::SpectralCirculant;
     let base = || config().with_steps(2);
     let mut svi = run(kind, base(), &data);
-    go_on(&mut svi, &data);
+    fit(&mut svi, &data);
     svi.save(&path, data.fingerprint()).expect("saves");
     for (what, other) in [
         ("samples per step 1", base().with_samples(3)),
@@ -240,7 +277,7 @@ fn other_settings_are_refused_by_name() {
     }
     let falling = || base().with_final_rate(Some(0.1));
     let mut svi = run(kind, falling(), &data);
-    go_on(&mut svi, &data);
+    fit(&mut svi, &data);
     svi.save(&path, data.fingerprint()).expect("saves");
     let mut longer = run(kind, falling().with_steps(20), &data);
     let error = longer
@@ -255,7 +292,7 @@ fn checkpoints_of_other_runs_are_refused() {
     let path = directory.path().join("run.safetensors");
     let (data, other_data) = (data(40), data(41));
     let mut svi = run(HiddenKind::SpectralCirculant, config().with_steps(2), &data);
-    go_on(&mut svi, &data);
+    fit(&mut svi, &data);
     svi.save(&path, data.fingerprint()).expect("saves");
     let before = numbers(svi.network());
 

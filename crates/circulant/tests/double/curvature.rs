@@ -17,7 +17,7 @@ use circulant::curvature::{
 };
 use faer::{Mat, Side};
 
-/// What the issue asks for; the stencils are far better (see `STENCIL_ERRORS`).
+/// Far more than the error of the stencils (see `STENCIL_ERRORS`).
 const TOLERANCE: f64 = 1e-6;
 
 /// Relative errors that the analysis of the step promises, with a digit to spare for the size of a network.

@@ -13,7 +13,7 @@ const BOTH: [CurvatureMatrix; 2] = [CurvatureMatrix::Hessian, CurvatureMatrix::G
 
 const KINDS: [ProjectionKind; 2] = [ProjectionKind::Dense, ProjectionKind::Spectral];
 
-/// The issue asks for 1e-6.
+/// Laws of exact matrices, broken by the stencil only, which is far better.
 const TOLERANCE: f64 = 1e-7;
 
 /// With dropout, which the curvature must switch off.

@@ -16,7 +16,7 @@ use circulant::operator::Operator;
 use circulant::operator::{Activation, HalfPlane, HalfSpectrum};
 use proptest::prelude::*;
 
-/// What the issue asks of the gradients.
+/// Central differences in f64 are good to about this.
 const CENTRAL: f64 = 1e-6;
 /// With this step truncation (step^2) and rounding (1e-16/step) are both near 1e-10.
 const STEP: f64 = 1e-5;
