@@ -1,4 +1,4 @@
-//! Predictions of a network, and what they are worth.
+//! Predictions of a set by a network, with their progress.
 
 use circulant::bayes::{Bayesian, Predictions, PredictiveConfig};
 use circulant::models::ImageClassifier;

@@ -8,11 +8,10 @@
 //! | `features.rs` | images through a frozen encoder into a file |
 //! | `folder.rs`, `lines.rs` | the folder of a run: settings, facts, steps, checkpoint; files of JSON lines |
 //! | `training.rs` | trains in a folder, from the start or from its checkpoint |
-//! | `evaluation.rs` | predictions and their metrics |
+//! | `evaluation.rs` | predictions of a set, with their progress |
 //! | `certification.rs`, `inspection.rs` | norms and radii; what was learned, as a page |
 //! | `loaded.rs`, `exported.rs` | a trained run, used on other data; the same in two files of the library |
 //! | `metrics.rs`, `baseline.rs` | `metrics.json`; whether anything was learned |
-//! | `calibration.rs` | a temperature for the read-out |
 //! | `figures.rs`, `geometry.rs` | figures and certificates that several reports have |
 //! | `layer_figures.rs` | spectra, filters and singular values of a network beside its prior |
 //! | `progress.rs`, `interrupt.rs` | bars or lines; Ctrl-C |

@@ -85,64 +85,7 @@ fn damaged_settings_and_facts() {
     let broken = root.path().join("broken");
     let text = |name: &str| fs::read_to_string(run.join(name)).unwrap();
     let (config, facts) = (text("config.toml"), text("run.json"));
-    for (name, content, parts) in [
-        (
-            "config.toml",
-            String::new(),
-            ["is damaged", "put a whole copy back, or train again"],
-        ),
-        (
-            "config.toml",
-            config[..config.find("[training]").unwrap()].to_owned(),
-            ["training is missing", "train again"],
-        ),
-        (
-            "config.toml",
-            config.replace("seed = 0\n", ""),
-            ["training.seed is missing", "train again"],
-        ),
-        (
-            "config.toml",
-            config.replace("seed = 0", "sead = 0"),
-            ["sead", "not understood"],
-        ),
-        (
-            "config.toml",
-            config.replace("steps = 3", "steps = 0"),
-            ["training.steps", "expected 1 or more"],
-        ),
-        (
-            "config.toml",
-            config.replace("steps = 3", "steps = "),
-            ["config.toml", "not understood"],
-        ),
-        (
-            "config.toml",
-            config.replace("\"spectral-circulant\"", "\"bccb\""),
-            ["was made with model", "copy it again"],
-        ),
-        ("run.json", String::new(), ["is damaged", "train again"]),
-        (
-            "run.json",
-            facts[..facts.len() / 2].to_owned(),
-            ["is damaged", "train again"],
-        ),
-        (
-            "run.json",
-            "{\"an\": \"other thing\"}".to_owned(),
-            ["is damaged", "train again"],
-        ),
-        (
-            "run.json",
-            facts.replace("\"classes\": 3", "\"classes\": 4"),
-            ["was made with model", "copy it again"],
-        ),
-        (
-            "run.json",
-            facts.replace("\"classes\": 3", "\"classes\": 0"),
-            ["cannot be made", "classes"],
-        ),
-    ] {
+    let damaged = |name: &str, content: &str, parts: [&str; 2]| {
         assert!(
             content != config && content != facts,
             "{parts:?}: something is changed"
@@ -151,7 +94,32 @@ fn damaged_settings_and_facts() {
         fs::write(broken.join(name), content).unwrap();
         unusable(&broken, &data, &parts);
         fs::remove_dir_all(&broken).unwrap();
+    };
+    let settings = |content: &str, parts| damaged("config.toml", content, parts);
+    let changed = |from, to, parts| settings(&config.replace(from, to), parts);
+    settings("", ["is damaged", "put a whole copy back, or train again"]);
+    let half = &config[..config.find("[training]").unwrap()];
+    settings(half, ["training is missing", "train again"]);
+    changed(
+        "seed = 0\n",
+        "",
+        ["training.seed is missing", "train again"],
+    );
+    changed("seed = 0", "sead = 0", ["sead", "not understood"]);
+    changed(
+        "steps = 3",
+        "steps = 0",
+        ["training.steps", "expected 1 or more"],
+    );
+    changed("steps = 3", "steps = ", ["config.toml", "not understood"]);
+    let other = ["was made with model", "copy it again"];
+    changed("\"spectral-circulant\"", "\"bccb\"", other);
+    for content in ["", &facts[..facts.len() / 2], "{\"an\": \"other thing\"}"] {
+        damaged("run.json", content, ["is damaged", "train again"]);
     }
+    let classes = |count| facts.replace("\"classes\": 3", &format!("\"classes\": {count}"));
+    damaged("run.json", &classes(4), other);
+    damaged("run.json", &classes(0), ["cannot be made", "classes"]);
     copy(&run, &broken);
     fs::remove_file(broken.join("run.json")).unwrap();
     unusable(&broken, &data, &["run.json", "put it back, or train again"]);
