@@ -9,7 +9,7 @@ use crate::support::{contents, json, path, program, refusal, stderr, success};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const STEPS: &str = "400";
+const STEPS: &str = "200";
 
 /// Long enough to be interrupted.
 fn long(out: &Path) -> Vec<&str> {
@@ -82,7 +82,7 @@ fn a_killed_run_resumes_as_if_nothing_had_happened() {
         "it was killed in the middle"
     );
     let reached = steps(&killed).len();
-    assert!((25..400).contains(&reached), "{reached}");
+    assert!((25..200).contains(&reached), "{reached}");
     // A line that was being written is forgotten.
     let log = killed.join("steps.jsonl");
     let mut text = fs::read_to_string(&log).unwrap();
@@ -93,12 +93,12 @@ fn a_killed_run_resumes_as_if_nothing_had_happened() {
         json(&["inspect", path(&killed), "--json"])["steps"]
             .as_u64()
             .unwrap()
-            < 400
+            < 200
     );
     fs::remove_file(killed.join("inspect.html")).unwrap();
 
     let summary = json(&["train", "--resume", path(&killed), "--json"]);
-    assert_eq!(summary["steps"], 400);
+    assert_eq!(summary["steps"], 200);
     success(&long(&whole));
     assert_eq!(steps(&killed), steps(&whole));
     assert!(checkpoint(&killed) == checkpoint(&whole), "the same bytes");
@@ -117,11 +117,11 @@ fn a_killed_run_resumes_as_if_nothing_had_happened() {
         "--resume",
         path(&whole),
         "--steps",
-        "410",
+        "210",
         "--json",
     ]);
-    assert_eq!(summary["steps"], 410);
-    assert_eq!(steps(&whole).len(), 410);
+    assert_eq!(summary["steps"], 210);
+    assert_eq!(steps(&whole).len(), 210);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn ctrl_c_leaves_a_checkpoint_and_says_how_to_resume() {
     let advice = format!("circulant train --resume {}", out.display());
     assert!(message.contains(&advice), "{message}");
     let reached = steps(&out).len();
-    assert!(reached < 400, "{reached}");
+    assert!(reached < 200, "{reached}");
     // The checkpoint is of the very step at which it stopped.
     let numbers = json(&["inspect", path(&out), "--json"]);
     assert_eq!(numbers["steps"], reached);
