@@ -12,9 +12,16 @@
 //! CPU backend Flex the operators run in the fused kernels of `circulant-kernels`; with the feature `wgpu`, CubeCL
 //! backends compose them of ordinary tensor operations. Other backends are not supported.
 //!
-//! [`bayes`] puts posteriors in the place of parameters, and [`geometry`] bounds what a network can do: norms, Lipschitz
-//! constants, certified radii. [`curvature`] measures the loss around trained parameters,
-//! [`surgery`] puts circulant layers in the place of dense ones, and [`pretrained`] reads the weights of PyTorch models.
+//! | room | what is in it |
+//! | --- | --- |
+//! | [`nn`], [`functional`], [`operator`] | the layers, the operations behind them, and what describes one |
+//! | [`data`], [`task`], [`train`] | examples and batches, what a network is for, deterministic training and checkpoints |
+//! | [`bayes`] | posteriors in the place of parameters: priors, variational inference, predictions, calibration |
+//! | [`metrics`] | accuracy, calibration, out-of-distribution detection, intervals |
+//! | [`geometry`] | what a network can do at most: norms, Lipschitz bounds, certified radii |
+//! | [`curvature`] | the loss around trained parameters |
+//! | [`surgery`], [`pretrained`] | circulant layers in the place of dense ones, weights of PyTorch models |
+//! | [`models`] | the models of the paper |
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};

@@ -12,7 +12,7 @@ use burn::tensor::DType;
 pub use circulant_kernels::{Activation, Bin, Complex, HalfPlane, HalfSpectrum, KernelError};
 use circulant_kernels::{CirculantPlan, FilterTransform};
 
-/// One circulant operator without its numbers.
+/// One circulant operator without its values.
 #[derive(Debug, Clone)]
 pub struct Operator {
     description: Arc<Description>,
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Description {
     }
 }
 
-/// Two layouts are the same exactly when these numbers are.
+/// Two layouts are the same exactly when these values are.
 type Key = (bool, [usize; 5], u64);
 
 impl Layout {

@@ -18,7 +18,7 @@ const SMALLEST: usize = 64 * 1024;
 /// transformer leaves about 500 MB behind, which the next one takes up again.
 const MOST_IDLE: usize = 1024 * 1024 * 1024;
 
-/// Idle buffers of one number type, oldest first. Their numbers are whatever the last user left.
+/// Idle buffers of one number type, oldest first. Their values are whatever the last user left.
 #[derive(Debug)]
 pub(super) struct Idle<T>(Mutex<VecDeque<Vec<T>>>);
 
@@ -27,7 +27,7 @@ impl<T> Idle<T> {
         Self(Mutex::new(VecDeque::new()))
     }
 
-    /// A buffer of `len` numbers at least, and at most twice that.
+    /// A buffer of `len` values at least, and at most twice that.
     fn take(&self, len: usize) -> Option<Vec<T>> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let best = (0..idle.len())
@@ -68,7 +68,7 @@ impl Pooled for f64 {
     }
 }
 
-/// `len` numbers to be overwritten.
+/// `len` values to be overwritten.
 #[derive(Debug)]
 pub(super) struct Buffer<T: Pooled> {
     memory: Vec<T>,
@@ -100,7 +100,7 @@ impl<T: Pooled> Buffer<T> {
         &mut self.memory[..self.len]
     }
 
-    /// The tensor that owns these numbers, without a copy.
+    /// The tensor that owns these values, without a copy.
     pub(super) fn into_tensor(mut self, shape: Shape) -> FlexTensor {
         if self.len * size_of::<T>() < SMALLEST {
             let memory = std::mem::take(&mut self.memory);

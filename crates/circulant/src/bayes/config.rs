@@ -70,7 +70,7 @@ impl BayesianConfig {
         self
     }
 
-    /// Puts posteriors in the place of the parameters of `model`, with their numbers as means. Frozen parameters
+    /// Puts posteriors in the place of the parameters of `model`, with their values as means. Frozen parameters
     /// (`no_grad`) and running statistics stay as they are.
     pub fn init<M: Network>(&self, model: M) -> Result<Bayesian<M>, BayesError> {
         let found = trained_parameters(&model);
@@ -138,7 +138,7 @@ impl BayesianConfig {
     }
 }
 
-/// The root mean square of the numbers of every layer.
+/// The root mean square of the values of every layer.
 fn layer_sizes(parameters: &[FoundParameter]) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::<String, (f64, usize)>::new();
     for FoundParameter { path, values, .. } in parameters {

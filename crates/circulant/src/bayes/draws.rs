@@ -1,7 +1,7 @@
 //! What a training step draws from the posterior, and the way of the gradients back to it.
 //!
-//! A step draws numbers for every parameter, lets Burn differentiate the network of these numbers, and turns the gradients
-//! of the numbers into those of the posterior. The first and the last part are closed formulas, so they stay off Burn's tape, for
+//! A step draws values for every parameter, lets Burn differentiate the network of these values, and turns the gradients
+//! of the values into those of the posterior. The first and the last part are closed formulas, so they stay off Burn's tape, for
 //! two reasons. An operation on the tape costs one or two microseconds, and these parts are dozens of operations. And all
 //! threads may work on them: on the tape they must not, because burn-autodiff 0.22.1 loses a node when two threads record at
 //! once (it looks up the graph of a node under one lock and writes to it under another; in between, the graph may have been
@@ -69,7 +69,7 @@ impl PlainSites {
         Self(plain.into_par_iter().map(draw).collect())
     }
 
-    /// The network takes over the numbers of these posteriors.
+    /// The network takes over the values of these posteriors.
     pub(super) fn settle<M>(&self, network: &mut Bayesian<M>) {
         for (draws, factor) in self.0.iter().zip(&mut network.factors) {
             if let Some(draws) = draws {
@@ -229,7 +229,7 @@ impl<M: Network> Draws<M> {
     }
 }
 
-/// Collects the gradients of drawn numbers by site, and those of the other parameters.
+/// Collects the gradients of drawn values by site, and those of the other parameters.
 struct OfNumbers<'a> {
     of_data: &'a Gradients,
     sites: &'a [SiteDescription],

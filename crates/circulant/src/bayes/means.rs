@@ -52,7 +52,7 @@ impl<M: Network> Bayesian<M> {
     }
 }
 
-/// The numbers of the parameters that have a posterior, in the order of the sites.
+/// The values of the parameters that have a posterior, in the order of the sites.
 struct SiteValues<'a> {
     sites: &'a [SiteDescription],
     visited: usize,

@@ -1,7 +1,7 @@
 //! Bayesian inference over the parameters of any Burn network.
 //!
 //! ```text
-//! network of numbers --BayesianConfig--> Bayesian --Svi--> trained posterior --PredictiveConfig--> Predictions
+//! network of values --BayesianConfig--> Bayesian --Svi--> trained posterior --PredictiveConfig--> Predictions
 //! ```
 //!
 //! | piece | what it is |
@@ -13,7 +13,7 @@
 //! | [`Elbo`], [`Svi`] | the objective, and training with any optimiser of Burn |
 //! | [`PredictiveConfig`] | averaged probabilities, entropies, mutual information |
 //!
-//! One seed decides initial numbers, data order, noise and predictions, and the same seed gives the same bytes on the
+//! One seed decides initial values, data order, noise and predictions, and the same seed gives the same bytes on the
 //! same machine.
 
 mod calibration;

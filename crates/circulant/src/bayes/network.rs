@@ -1,6 +1,6 @@
-//! Any Burn network as a Bayesian one: a distribution over its parameters in place of numbers.
+//! Any Burn network as a Bayesian one: a distribution over its parameters in the place of fixed values.
 //!
-//! The network is written once. [`BayesianConfig`](super::BayesianConfig) takes a network of numbers and puts a posterior in the place of every
+//! The network is written once. [`BayesianConfig`](super::BayesianConfig) takes a network of fixed values and puts a posterior in the place of every
 //! parameter; [`Bayesian::sample`] gives back an ordinary network whose parameters are one draw, and through which
 //! gradients flow to the posterior; [`Bayesian::mean`] gives the network at the posterior means.
 
@@ -100,7 +100,7 @@ impl<M: Network> Bayesian<M> {
         self.skeleton.clone().map(&mut replace)
     }
 
-    /// The network of these numbers, which have no history; gradients reach them and no further.
+    /// The network of these values, which have no history; gradients reach them and no further.
     pub(super) fn with_leaves(&self, values: Vec<Tensor<1>>) -> M {
         let mut replace = Replace::new(&self.sites, Some(values));
         replace.leaves = true;
@@ -185,7 +185,7 @@ impl<M: Network> Bayesian<M> {
         sites.map(describe).collect()
     }
 
-    /// What tells this network from another one whose posteriors happen to have as many numbers: paths, shapes and priors.
+    /// What tells this network from another one whose posteriors happen to have as many values: paths, shapes and priors.
     pub(super) fn identity(&self) -> String {
         let describe = |site: &SiteDescription| {
             let sum = checksum(&site.prior.variances());

@@ -169,13 +169,13 @@ impl Site {
         self
     }
 
-    /// The same in units of the layer's initial numbers, as [`InitialDeviation::Relative`] says.
+    /// The same in units of the layer's initial values, as [`InitialDeviation::Relative`] says.
     pub fn with_relative_deviation(mut self, ratio: f64) -> Self {
         self.initial_deviation = InitialDeviation::Relative(ratio);
         self
     }
 
-    /// Names what is wrong for a parameter of `count` numbers.
+    /// Names what is wrong for a parameter of `count` values.
     pub(super) fn check(&self, path: &str, count: usize) -> Result<(), BayesError> {
         let positive = |what: &'static str, got: f64| {
             if got > 0.0 && got.is_finite() {

@@ -201,7 +201,7 @@ impl<M: Network> Svi<M> {
         Draws::new(self.network(), plain, keys, self.elbo.kl_weight(self.step))
     }
 
-    /// The network takes over the numbers of posteriors that are ahead of it.
+    /// The network takes over the values of posteriors that are ahead of it.
     fn settle(&mut self, plain: &PlainSites) {
         plain.settle(self.network.as_mut().expect("only the optimiser takes it"));
     }

@@ -1,4 +1,4 @@
-//! The numbers of a subspace as one vector: out of a module, into a copy of it, and out of its gradients.
+//! The values of a subspace as one vector: out of a module, into a copy of it, and out of its gradients.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{DType, Gradients, Shape, Tensor, TensorData};
@@ -18,7 +18,7 @@ pub(super) struct Parameter {
     pub(super) range: std::ops::Range<usize>,
 }
 
-/// The parameters of a subspace and their numbers.
+/// The parameters of a subspace and their values.
 #[derive(Debug, Clone)]
 pub(super) struct Parameters {
     pub(super) list: Vec<Parameter>,
@@ -58,9 +58,9 @@ impl Parameters {
         Ok(Self { list, values })
     }
 
-    /// A copy of `module` with these numbers in the place of the subspace's, in f64.
+    /// A copy of `module` with these values in the place of the subspace's, in f64.
     pub(super) fn put<M: Module>(&self, module: &M, values: &[f64], gradients: bool) -> M {
-        module.clone().map(&mut Put {
+        module.clone().map(&mut PutSubspace {
             visited: 0,
             parameters: self.list.iter().peekable(),
             values,
@@ -114,14 +114,14 @@ impl ModuleMapper for ToDouble {
 
 type Queue<'a> = std::iter::Peekable<std::slice::Iter<'a, Parameter>>;
 
-struct Put<'a> {
+struct PutSubspace<'a> {
     visited: usize,
     parameters: Queue<'a>,
     values: &'a [f64],
     gradients: bool,
 }
 
-impl ModuleMapper for Put<'_> {
+impl ModuleMapper for PutSubspace<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let position = self.visited;
         self.visited += 1;

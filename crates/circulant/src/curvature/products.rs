@@ -79,7 +79,7 @@ impl<'a, M: Module> Curvature<'a, M> {
         self
     }
 
-    /// The number of numbers of the subspace.
+    /// The number of values of the subspace.
     pub fn dimension(&self) -> usize {
         self.parameters.values.len()
     }
@@ -90,7 +90,7 @@ impl<'a, M: Module> Curvature<'a, M> {
         parameters.map(|parameter| (parameter.path.as_str(), parameter.range.clone()))
     }
 
-    /// The numbers of the subspace.
+    /// The values of the subspace.
     pub fn parameters(&self) -> &[f64] {
         &self.parameters.values
     }

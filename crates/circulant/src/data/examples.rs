@@ -13,13 +13,13 @@ use crate::functional::select_rows;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Inputs<const D: usize> {
-    /// As numbers.
+    /// As values.
     Numbers(Tensor<D>),
     /// As bytes, in a quarter of the memory.
     Bytes(ByteInputs<D>),
 }
 
-/// Inputs whose numbers are bytes, as the pixels of most images are.
+/// Inputs whose values are bytes, as the pixels of most images are.
 #[derive(Debug, Clone)]
 pub struct ByteInputs<const D: usize> {
     pub(crate) values: Arc<Vec<u8>>,
@@ -44,7 +44,7 @@ impl<const D: usize> From<Tensor<D>> for Inputs<D> {
 }
 
 impl<const D: usize> Inputs<D> {
-    /// The inputs at `rows`, all of them when absent, as numbers, on the device of the inputs; no gradients reach them.
+    /// The inputs at `rows`, all of them when absent, as values, on the device of the inputs; no gradients reach them.
     ///
     /// # Panics
     ///
@@ -123,7 +123,7 @@ pub struct Examples<const D: usize> {
 }
 
 impl<const D: usize> Examples<D> {
-    /// The inputs of the batch as numbers; no gradients reach them.
+    /// The inputs of the batch as values; no gradients reach them.
     pub fn batch(&self) -> Tensor<D> {
         self.inputs
             .batch(self.rows.as_ref().map(|rows| &rows.0[..]))

@@ -40,7 +40,7 @@ impl<const D: usize> LabelledData<D> {
         Self::checked(inputs, sum, shape, labels, classes)
     }
 
-    /// [`Self::new`] of bytes that stand for numbers, as the pixels of most images do. They stay bytes, and take a quarter of
+    /// [`Self::new`] of bytes that stand for values, as the pixels of most images do. They stay bytes, and take a quarter of
     /// the memory. A scale has one channel, or as many as the inputs (`shape[1]`).
     ///
     /// ```
@@ -151,7 +151,7 @@ impl<const D: usize> LabelledData<D> {
         }
     }
 
-    /// [`Self::select`] with the inputs copied out of the data, as numbers.
+    /// [`Self::select`] with the inputs copied out of the data, as values.
     pub fn batch(&self, indices: &[usize]) -> Examples<D> {
         Examples {
             inputs: self.inputs.batch(Some(indices)).into(),
@@ -241,7 +241,7 @@ mod tests {
                 .to_string()
                 .contains("channels")
         );
-        // Six numbers are a multiple of three, but those of two channels.
+        // Six values are a multiple of three, but those of two channels.
         let scale = ByteScale::standardised(1.0, &[(0.0, 1.0); 3]).expect("valid");
         let error = LabelledData::from_bytes(vec![0; 12], scale, [2, 2, 3], &[0, 1], 3, &device);
         let error = error.expect_err("2 channels are not 3").to_string();

@@ -13,7 +13,7 @@ use crate::operator::Operator;
 ///
 /// # Shapes
 ///
-/// - x: `[batch, ...]` with the operator's `C_in*H*W` numbers per input
+/// - x: `[batch, ...]` with the operator's `C_in*H*W` values per input
 /// - coordinates: `[d_eff]`
 /// - bias: `[C_out]` or `[C_out*H*W]`
 /// - weight: `[C_out*H*W, classes]`
@@ -124,7 +124,7 @@ pub fn circulant_cross_entropy<const D: usize>(
 ///
 /// # Shapes
 ///
-/// - x: `[batch, ...]` with the operator's `C_in*H*W` numbers per input
+/// - x: `[batch, ...]` with the operator's `C_in*H*W` values per input
 /// - coordinates: `[filters, d_eff]`
 /// - bias: `[filters, C_out]` or `[filters, C_out*H*W]`
 /// - weight: `[filters, C_out*H*W, classes]`

@@ -46,7 +46,7 @@ const TANH_ERROR: f64 = 9.0 * UNIT;
 /// Error of the f32 sigmoid in units of one, of gelu and silu in units of `|x|`: two to six roundings and an `exp` or `erf`
 /// of at most a few units in the last place each.
 const SMOOTH_ERROR: f64 = 16.0 * UNIT;
-/// Where numbers underflow, tanh divides subnormal ones by `4.9e-3`.
+/// Where values underflow, tanh divides subnormal ones by `4.9e-3`.
 pub(super) const UNDERFLOW: f64 = 1e-40;
 
 impl LipschitzActivation {

@@ -132,7 +132,7 @@ impl Certificates {
 }
 
 impl CertificateConfig {
-    /// Certifies a network of fixed numbers (a point estimate, a posterior mean, one posterior sample) at inputs `[n, ...]`.
+    /// Certifies a network of fixed values (a point estimate, a posterior mean, one posterior sample) at inputs `[n, ...]`.
     pub fn certify<const D: usize, M: Classifier<D> + Lipschitz>(
         &self,
         model: &M,

@@ -77,7 +77,7 @@ fn within_limit(
     }
 }
 
-/// The numbers of a spectrum with all singular values at most `aim`.
+/// The values of a spectrum with all singular values at most `aim`.
 fn clipped(layout: &Layout, coordinates: &[f64], aim: f64) -> Result<Vec<f64>, GeometryError> {
     if aim == 0.0 {
         return Ok(vec![0.0; coordinates.len()]);

@@ -28,19 +28,19 @@ pub struct Histogram {
     pub edges: Vec<f64>,
     /// Numbers in `[edge, next edge)`; the last bin has its upper edge too.
     pub counts: Vec<usize>,
-    /// Infinite numbers, which are in no bin.
+    /// Infinite values, which are in no bin.
     pub infinite: usize,
 }
 
 impl Distribution {
-    /// Sorts the numbers; there is at least one.
+    /// Sorts the values; there is at least one.
     pub(super) fn new(mut values: Vec<f64>) -> Self {
         debug_assert!(!values.is_empty(), "samples and inputs are checked before");
         values.sort_by(f64::total_cmp);
         Self { sorted: values }
     }
 
-    /// All numbers, in ascending order.
+    /// All values, in ascending order.
     pub fn values(&self) -> &[f64] {
         &self.sorted
     }

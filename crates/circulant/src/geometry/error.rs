@@ -122,7 +122,7 @@ pub enum GeometryError {
     NumberType {
         /// The inputs, a parameter or a layer.
         what: String,
-        /// The type of its numbers.
+        /// The type of its values.
         got: DType,
     },
     /// A prior whose scale is random, for which the tail bound does not hold.

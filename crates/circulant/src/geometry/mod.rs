@@ -9,7 +9,7 @@
 //!
 //! | piece | what it is |
 //! | --- | --- |
-//! | [`UpperBound`], [`LowerBound`], [`Estimate`] | numbers that say on which side of the truth they are |
+//! | [`UpperBound`], [`LowerBound`], [`Estimate`] | values that say on which side of the truth they are |
 //! | [`OperatorNorm`], [`NormBounds`] | the norms of all linear layers, enclosed |
 //! | [`Lipschitz`], [`NetworkBound`], [`LipschitzActivation`] | the bound of a network, from a description of it |
 //! | [`CertificateConfig`], [`Certificate`] | radii per input, for the f32 forward pass as it is computed |
@@ -23,7 +23,7 @@
 //! silu, gelu and Burn's own tanh, which call functions of the platform, were measured at samples. A network that has one of
 //! them says so ([`NetworkBound::is_proven`], [`Certificates::is_proven`]).
 //!
-//! A certificate is about one network of fixed numbers: a point estimate, a posterior mean, one posterior sample. It says nothing about probabilities
+//! A certificate is about one network of fixed values: a point estimate, a posterior mean, one posterior sample. It says nothing about probabilities
 //! that are averaged over samples ([`distribution`]).
 //!
 //! ```

@@ -84,7 +84,7 @@ pub trait OperatorNorm {
     }
 }
 
-/// The 2-norm of a bias that is repeated to `outputs` numbers.
+/// The 2-norm of a bias that is repeated to `outputs` values.
 fn bias_norm(
     bias: Option<&Param<Tensor<1>>>,
     outputs: usize,
@@ -122,7 +122,7 @@ pub(super) fn spectrum_norm(
 }
 
 /// What the four circulant layers share.
-struct Circulant<'a> {
+struct CirculantSpectrum<'a> {
     layout: &'a Layout,
     coordinates: Vec<f64>,
     /// The norm of the spatial filters, where these are the parameters.
@@ -135,7 +135,7 @@ struct Circulant<'a> {
     is_cropped: bool,
 }
 
-impl Circulant<'_> {
+impl CirculantSpectrum<'_> {
     fn bound(self, name: &str) -> Result<LayerBound, GeometryError> {
         let (height, width) = self.layout.grid();
         let grid = [height, width];
@@ -161,7 +161,7 @@ impl Circulant<'_> {
 
 impl OperatorNorm for SpectralCirculant1d {
     fn layer_bound(&self, name: &str) -> Result<LayerBound, GeometryError> {
-        Circulant {
+        CirculantSpectrum {
             layout: self.operator().layout(),
             coordinates: to_host(self.coordinates.val()),
             dtype: self.coordinates.val().dtype(),
@@ -177,7 +177,7 @@ impl OperatorNorm for SpectralCirculant1d {
 
 impl OperatorNorm for SpectralBccb2d {
     fn layer_bound(&self, name: &str) -> Result<LayerBound, GeometryError> {
-        Circulant {
+        CirculantSpectrum {
             layout: self.operator().layout(),
             coordinates: to_host(self.coordinates.val()),
             dtype: self.coordinates.val().dtype(),
@@ -214,7 +214,7 @@ fn analysed<const D: usize>(
 impl OperatorNorm for Circulant1d {
     fn layer_bound(&self, name: &str) -> Result<LayerBound, GeometryError> {
         let (coordinates, filter) = analysed(self.filter.val(), self.operator(), name)?;
-        Circulant {
+        CirculantSpectrum {
             layout: self.operator().layout(),
             coordinates,
             dtype: self.filter.val().dtype(),
@@ -231,7 +231,7 @@ impl OperatorNorm for Circulant1d {
 impl OperatorNorm for Bccb2d {
     fn layer_bound(&self, name: &str) -> Result<LayerBound, GeometryError> {
         let (coordinates, filter) = analysed(self.filter.val(), self.operator(), name)?;
-        Circulant {
+        CirculantSpectrum {
             layout: self.operator().layout(),
             coordinates,
             dtype: self.filter.val().dtype(),

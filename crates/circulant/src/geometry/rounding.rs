@@ -29,7 +29,7 @@
 //!   `s_p <= sqrt(2 p) gamma_m + 5 u`.
 //! * a prime above 13 on an axis of an image, or above 11 where rustfft does the work: Rader's or Bluestein's algorithm, whose inner length `m < 4 n + 64` has
 //!   no prime factor above 23, so `epsilon(m) <= 26 u log2 m`. Rader multiplies by the transform of a sequence of unit
-//!   numbers, itself computed in f32: its largest entry is `sqrt(p)` but its error only bounded by `epsilon(m) p`, which gives
+//!   values, itself computed in f32: its largest entry is `sqrt(p)` but its error only bounded by `epsilon(m) p`, which gives
 //!   `(sqrt(p) + 3)(epsilon(m) + 6 u)`. In Bluestein's the entries are at most `2n - 1` and their error at most `epsilon(m) sqrt(m (2n - 1))`,
 //!   which gives `(3 epsilon(m) + 10 u) m/sqrt(n)`. Both are below `(16 sqrt(n) + 64)(epsilon(m) + 6 u)`.
 //!
@@ -78,7 +78,7 @@ pub(super) const UNIT: f64 = 1.0 / 16_777_216.0;
 pub(super) const UNIT_DOUBLE: f64 = 4.0 * f64::EPSILON;
 /// A spectrum times `h/n`, which was rounded twice: a complex product.
 pub(super) const PRODUCT: f64 = 8.0 * UNIT;
-/// Intermediate numbers beyond this could overflow.
+/// Intermediate values beyond this could overflow.
 const OVERFLOW: f64 = 1e37;
 /// `2^-130`.
 const UNDERFLOW: f64 = 7.346_839_692_639_297e-40;
@@ -92,7 +92,7 @@ pub(super) struct LinearRounding {
     pub(super) input: f64,
     /// The error from the bias, already times its norm.
     pub(super) bias: f64,
-    /// Intermediate numbers are at most this times the input's norm.
+    /// Intermediate values are at most this times the input's norm.
     pub(super) growth: f64,
     /// `n` of the underflow term.
     pub(super) size: f64,
@@ -105,7 +105,7 @@ pub(super) struct Values {
     pub(super) norm: f64,
     /// `E`.
     pub(super) error: f64,
-    /// How many numbers, where it is known.
+    /// How many values, where it is known.
     pub(super) size: Option<usize>,
 }
 
@@ -314,14 +314,14 @@ impl Values {
 
 impl NetworkBound {
     /// `e(B)`: the largest 2-norm of the difference between the f32 logits that the CPU kernels compute and the exact ones, over
-    /// all batches of f32 inputs with norms of at most `input_norm`. Infinite where numbers could overflow.
+    /// all batches of f32 inputs with norms of at most `input_norm`. Infinite where values could overflow.
     ///
     /// An error names a part whose rounding is not known.
     pub fn rounding_error(&self, input_norm: UpperBound) -> Result<UpperBound, GeometryError> {
         self.rounding_error_of(input_norm, None)
     }
 
-    /// [`Self::rounding_error`] for inputs of a known number of numbers, which must fit the first layer.
+    /// [`Self::rounding_error`] for inputs of a known number of values, which must fit the first layer.
     pub(super) fn rounding_error_of(
         &self,
         input_norm: UpperBound,

@@ -11,7 +11,7 @@ use super::rows::{first, per_row};
 /// or percentages, is off by far more.
 pub const SUM_TOLERANCE: f64 = 1e-4;
 
-/// The numbers that metrics take: `f32` and `f64`. All arithmetic is in `f64`.
+/// The values that metrics take: `f32` and `f64`. All arithmetic is in `f64`.
 pub trait Real: Copy + Debug + Send + Sync + Into<f64> {}
 
 impl Real for f32 {}

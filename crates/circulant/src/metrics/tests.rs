@@ -6,7 +6,7 @@ use super::ood::Counts;
 use super::random::Random;
 use super::*;
 
-/// Sums of a few dozen numbers of size one, in another order.
+/// Sums of a few dozen values of size one, in another order.
 const TOLERANCE: f64 = 1e-12;
 
 /// The oracle of the density sums thousands of kernels in plain order; in peaks of the kernel.

@@ -11,7 +11,7 @@
 //! Heads on frozen features are the same models, for images of one row (`with_image([1, 1, features])`): a spectral circulant layer with the
 //! lowest `K` bins, or a dense one with a width of its own.
 //!
-//! Circulant and dense layers see an image as one row of `channels * height * width` numbers.
+//! Circulant and dense layers see an image as one row of `channels * height * width` values.
 
 use burn::config::Config;
 use burn::module::Module;

@@ -1,5 +1,5 @@
 //! A trained Bayesian classifier in two files, to be used elsewhere: `NAME.json` says what it is and how inputs are
-//! prepared, `NAME.safetensors` holds the numbers of its posterior.
+//! prepared, `NAME.safetensors` holds the values of its posterior.
 //!
 //! The tensors have plain names (`output.weight.posterior.mean`, `.log_deviation`; `.factor` and `.scale` of a low-rank one), so that
 //! other programs can use them too.
@@ -177,7 +177,7 @@ impl SavedClassifier {
         }
     }
 
-    /// The network with fresh numbers.
+    /// The network with fresh values.
     pub fn network(&self, device: &Device) -> Result<Bayesian<ImageClassifier>, SavedError> {
         let model = ImageClassifierConfig::new(self.hidden)
             .with_image(self.image)

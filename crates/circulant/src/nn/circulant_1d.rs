@@ -110,7 +110,7 @@ impl Circulant1d {
         )
     }
 
-    /// Several layers that differ in their numbers only (posterior samples) as one map, which transforms its input once.
+    /// Several layers that differ in their values only (posterior samples) as one map, which transforms its input once.
     ///
     /// # Shapes
     ///

@@ -114,7 +114,7 @@ pub trait CirculantLayer<const D: usize>: Sized {
         }
     }
 
-    /// [`Self::forward_readout`] of several layers that differ in their numbers only (posterior samples), each with its
+    /// [`Self::forward_readout`] of several layers that differ in their values only (posterior samples), each with its
     /// read-out, as one map that transforms its input once: `[members, batch, classes]`.
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! Initial numbers from a seed: the same seed gives the same numbers, whatever else draws.
+//! Initial values from a seed: the same seed gives the same values, whatever else draws.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,7 +26,7 @@ impl InitialNumbers {
         self.0.random()
     }
 
-    /// `count` normal numbers of the given standard deviation.
+    /// `count` normal values of the given standard deviation.
     pub(crate) fn normal(&mut self, count: usize, deviation: f64) -> Vec<f64> {
         let mut sample = || self.0.sample::<f64, _>(StandardNormal);
         (0..count).map(|_| deviation * sample()).collect()

@@ -30,7 +30,7 @@ pub(crate) use spectrum_mark::{COORDINATES, SpectrumMark};
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
 
-/// An initialised parameter. Burn's own initialisers are lazy: their numbers depend on when a
+/// An initialised parameter. Burn's own initialisers are lazy: their values depend on when a
 /// parameter is first read.
 pub(crate) fn parameter<const D: usize>(
     values: Vec<f64>,
@@ -40,7 +40,7 @@ pub(crate) fn parameter<const D: usize>(
     Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), device))
 }
 
-/// The same parameter with other numbers, on the same device and as trainable as before.
+/// The same parameter with other values, on the same device and as trainable as before.
 pub(crate) fn with_values<const D: usize>(
     param: &Param<Tensor<D>>,
     values: Vec<f64>,
@@ -76,7 +76,7 @@ fn stacked_bias<L>(
     biases.map(|biases| Tensor::stack(biases, 0))
 }
 
-/// The numbers of a tensor in f64, on the host.
+/// The values of a tensor in f64, on the host.
 pub(crate) fn to_host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor
         .into_data()

@@ -145,7 +145,7 @@ impl SpectralBccb2d {
         )
     }
 
-    /// Several layers that differ in their numbers only (posterior samples) as one map, which transforms its input once.
+    /// Several layers that differ in their values only (posterior samples) as one map, which transforms its input once.
     ///
     /// # Shapes
     ///

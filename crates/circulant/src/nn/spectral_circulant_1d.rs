@@ -138,7 +138,7 @@ impl SpectralCirculant1d {
         )
     }
 
-    /// Several layers that differ in their numbers only (posterior samples) as one map, which transforms its input once.
+    /// Several layers that differ in their values only (posterior samples) as one map, which transforms its input once.
     ///
     /// # Shapes
     ///

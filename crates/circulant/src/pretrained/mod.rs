@@ -65,7 +65,7 @@ fn apply<M: Module>(module: &mut M, file: &File, names: &NameMap) -> Result<(), 
     let mut shapes = Shapes::default();
     module.visit(&mut shapes);
     let values = tensors::converted(file, names, &shapes.shapes)?;
-    *module = module.clone().map(&mut Put {
+    *module = module.clone().map(&mut PutValues {
         path: ParameterPath::default(),
         values,
     });
@@ -94,12 +94,12 @@ impl ModuleVisitor for Shapes {
     }
 }
 
-struct Put {
+struct PutValues {
     path: ParameterPath,
     values: BTreeMap<String, Vec<f64>>,
 }
 
-impl ModuleMapper for Put {
+impl ModuleMapper for PutValues {
     fn enter_module(&mut self, name: &str, container: &str) {
         self.path.enter(name, container);
     }

@@ -31,7 +31,7 @@ pub(super) struct Rule {
 ///         "layers.*.qkv.weight",
 ///         ["query", "key", "value"].map(|name| format!("blocks.*.attention.{name}.weight")),
 ///     )
-///     // A new head for other classes: the old one is left out, the module's own numbers stay.
+///     // A new head for other classes: the old one is left out, the module's own values stay.
 ///     .ignoring("classifier.weight")
 ///     .keeping("head.weight");
 /// # let _ = names;
@@ -93,7 +93,7 @@ impl NameMap {
         self
     }
 
-    /// Parameters of the module that keep their numbers.
+    /// Parameters of the module that keep their values.
     pub fn keeping(mut self, target: impl Into<String>) -> Self {
         self.kept.push(target.into());
         self

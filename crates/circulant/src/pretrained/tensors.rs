@@ -1,4 +1,4 @@
-//! From the tensors of a file to the numbers of parameters.
+//! From the tensors of a file to the values of parameters.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ impl File {
         })
     }
 
-    /// The numbers of a tensor, row-major.
+    /// The values of a tensor, row-major.
     fn values(&self, name: &str, tensor: &TensorView<'_>) -> Result<Vec<f64>, PretrainedError> {
         let number_type = match tensor.dtype() {
             Dtype::F64 => DType::F64,
@@ -137,7 +137,7 @@ struct Assignment<'a> {
     transposed: bool,
 }
 
-/// The numbers of every parameter that is not kept, if the file and the map have exactly these.
+/// The values of every parameter that is not kept, if the file and the map have exactly these.
 pub(super) fn converted(
     file: &File,
     names: &NameMap,
@@ -267,7 +267,7 @@ fn source_shape(part: &[usize], assignment: &Assignment<'_>) -> Vec<usize> {
     shape
 }
 
-/// Whether a tensor has the shape, or, for a transposed one, a kernel with as many numbers per output.
+/// Whether a tensor has the shape, or, for a transposed one, a kernel with as many values per output.
 fn fits(found: &[usize], expected: &[usize], assignment: &Assignment<'_>) -> bool {
     let kernel = || {
         let (Some((first, rest)), [outputs, inputs]) = (found.split_first(), expected) else {

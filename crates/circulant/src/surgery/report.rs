@@ -44,20 +44,20 @@ impl LinearReport {
 /// # Ok::<(), circulant::surgery::SurgeryError>(())
 /// ```
 pub fn linear_report<M: Module>(module: &M) -> Result<Vec<LinearReport>, SurgeryError> {
-    let mut found = Found::default();
+    let mut found = LinearSearch::default();
     module.visit(&mut found);
     found.layers.into_iter().collect()
 }
 
 #[derive(Default)]
-struct Found {
+struct LinearSearch {
     path: ParameterPath,
     /// Names and containers on the way to the parameter at hand.
     stack: Vec<(String, String)>,
     layers: Vec<Result<LinearReport, SurgeryError>>,
 }
 
-impl Found {
+impl LinearSearch {
     fn report(path: String, weight: Tensor<2>) -> Result<LinearReport, SurgeryError> {
         let shape = weight.dims();
         let values = finite(to_host(weight)).map_err(SurgeryError::of_layer(&path))?;
@@ -73,7 +73,7 @@ impl Found {
     }
 }
 
-impl ModuleVisitor for Found {
+impl ModuleVisitor for LinearSearch {
     fn enter_module(&mut self, name: &str, container: &str) {
         self.path.enter(name, container);
         self.stack.push((name.to_owned(), container.to_owned()));

@@ -1,7 +1,7 @@
 //! Adam and Adan in one pass over memory.
 //!
 //! Burn's Adam is a dozen tensor operations per parameter; on the CPU each of them makes a new tensor. [`FusedAdam`]
-//! computes the same numbers in one fused operation, and its state is that of Burn's Adam, so that records of one are read
+//! computes the same values in one fused operation, and its state is that of Burn's Adam, so that records of one are read
 //! by the other. On other devices it is Burn's own. [`FusedAdan`] is the same for Adan.
 
 use burn::backend::Dispatch;

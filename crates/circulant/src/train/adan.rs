@@ -1,4 +1,4 @@
-//! Adan in one pass, with the numbers and the state of Burn's.
+//! Adan in one pass, with the values and the state of Burn's.
 
 use burn::backend::Dispatch;
 use burn::optim::{

@@ -1,7 +1,7 @@
 //! Deterministic training of a classifier: the mean cross-entropy, Adan with decoupled weight decay, and a learning rate that
 //! warms up linearly and falls to zero along a cosine.
 //!
-//! Dropout follows from seed and step, so a run that resumes from a checkpoint gives the same numbers, to the last bit, as
+//! Dropout follows from seed and step, so a run that resumes from a checkpoint gives the same values, to the last bit, as
 //! one that never stopped, if it sees the same batches ([`crate::data::BatchOrder`] is a function of seed and step too).
 //!
 //! A pretrained transformer with circulant projections in the place of dense ones, fine-tuned:

@@ -80,7 +80,7 @@ impl<B: Backend> Constants<B> {
                 (0..height * height).map(|i| scale * part(angle(i / height, i % height, height)));
             float(values.collect(), &[1, height, height])
         };
-        let table = Table::of(layout);
+        let table = CoordinateMap::of(layout);
         let settings = get_or_init_device_settings::<B>(device);
         let int = |values: &[i64]| {
             let data = TensorData::new(values.to_vec(), Shape::from(vec![values.len()]));
@@ -111,14 +111,14 @@ impl<B: Backend> Constants<B> {
 }
 
 /// The map T as index lists.
-struct Table {
+struct CoordinateMap {
     index: [Vec<i64>; 2],
     sign: [Vec<f64>; 2],
     place: Vec<i64>,
     multiplicity: Vec<f64>,
 }
 
-impl Table {
+impl CoordinateMap {
     fn of(layout: &Layout) -> Self {
         let ((height, _), columns) = (layout.grid(), layout.columns());
         let bins = height * columns;

@@ -57,7 +57,7 @@ impl Gaussian {
         parts(&self.mean, &self.low_rank, &self.log_deviation)
     }
 
-    /// The Gaussian of other numbers.
+    /// The Gaussian of other values.
     fn with_parts(&self, parts: impl IntoIterator<Item = FlexTensor>) -> Self {
         let mut parts = parts.into_iter();
         let mut next = || parts.next().expect("one for every parameter");
@@ -105,7 +105,7 @@ fn noise_typed<T: Native>(key: NoiseKey, count: usize) -> KeptNoise {
     KeptNoise(noise.into_tensor(Shape::from(vec![count])))
 }
 
-/// The `count` numbers of a sample's noise.
+/// The `count` values of a sample's noise.
 pub(super) fn noise(dtype: DType, key: NoiseKey, count: usize) -> KeptNoise {
     with_native!(dtype, noise_typed(key, count))
 }
@@ -217,7 +217,7 @@ pub(super) fn kl(q: &Gaussian, prior: FlexTensor, weight: f64) -> FlexTensor {
     with_native!(q.mean.dtype(), kl_typed(q, &prior, weight))
 }
 
-/// The KL times `weight`, and its gradients; `samples` may have theirs added, each from its noise and the gradient of its numbers.
+/// The KL times `weight`, and its gradients; `samples` may have theirs added, each from its noise and the gradient of its values.
 fn kl_keeping_typed<T: Native>(
     q: &Gaussian,
     prior: &FlexTensor,
@@ -269,7 +269,7 @@ fn kl_keeping_typed<T: Native>(
 /// Samples whose gradients are added to those of the KL.
 #[derive(Default)]
 pub(super) struct Samples<'a> {
-    /// The noise of each, and the gradient of its numbers, contiguous.
+    /// The noise of each, and the gradient of its values, contiguous.
     pub(super) pairs: Vec<(&'a KeptNoise, &'a FlexTensor)>,
     /// What the gradients are multiplied by.
     pub(super) share: f64,

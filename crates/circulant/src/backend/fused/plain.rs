@@ -91,7 +91,7 @@ impl PlainGaussian {
         Tensor::from_primitive::<Flex>(sample_at(&self.0, &noise.0))
     }
 
-    /// `weight*KL`, and the gradients of that plus `share` times what the gradients of the draws' numbers leave at the parameters.
+    /// `weight*KL`, and the gradients of that plus `share` times what the gradients of the draws' values leave at the parameters.
     pub(crate) fn gradients(
         &self,
         prior_variance: Tensor<1>,
@@ -131,7 +131,7 @@ impl PlainMoments {
         Self(Moments::zero(&q.0))
     }
 
-    /// All numbers, one after the other.
+    /// All values, one after the other.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
         for tensor in self.0.0.iter().flatten() {
             with_native!(tensor.dtype(), write_typed(tensor, bytes));

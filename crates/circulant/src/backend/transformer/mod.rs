@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`TransformerOps::gelu_saving`] | its input |
 //! | [`TransformerOps::dropout_masked`] | nothing: the mask is a function of its key |
-//! | [`TransformerOps::normalise_layer`] | two numbers per row |
+//! | [`TransformerOps::normalise_layer`] | two values per row |
 //! | [`TransformerOps::attend`] | its inputs and one number per row of the weights |
 //! | [`TransformerOps::mlp_block`], [`TransformerOps::attention_block`] | their layers' inputs |
 //!

@@ -57,7 +57,7 @@ impl LowRankGaussian {
         }
     }
 
-    /// The distribution of the numbers times a positive factor.
+    /// The distribution of the values times a positive factor.
     pub(super) fn scaled(&self, factor: f64) -> Self {
         Self {
             mean: map(&self.mean, |x| x * factor),

@@ -1,4 +1,4 @@
-//! Posterior factors `q(a)` over the numbers of one parameter.
+//! Posterior factors `q(a)` over the values of one parameter.
 //!
 //! | posterior | `q(a)` | parameters |
 //! | --- | --- | --- |
@@ -8,7 +8,7 @@
 //!
 //! # Initial scale
 //!
-//! A posterior starts at the numbers of the network it was made from, with a standard deviation of
+//! A posterior starts at the values of the network it was made from, with a standard deviation of
 //! [`INITIAL_DEVIATION`]. An output of a layer with `n` inputs of size one and independent weights then has noise of
 //! `sqrt(n)/100`: 0.28 for 784 inputs, less than the signal, so that the first gradients point where those of
 //! the point estimate do. Started at the width of the prior, a layer of 784 inputs has noise of
@@ -34,7 +34,7 @@ pub use self::point::PointEstimate;
 /// The standard deviation that a posterior starts with.
 pub const INITIAL_DEVIATION: f64 = 0.01;
 
-/// A factor of the posterior: `d` numbers, flat.
+/// A factor of the posterior: `d` values, flat.
 pub trait Posterior: Module {
     /// The number of coordinates, `d`.
     fn coordinates(&self) -> usize {
@@ -113,7 +113,7 @@ impl AnyPosterior {
         into.register(log_deviation.id, gradients.log_deviation);
     }
 
-    /// Takes over the numbers of a posterior that was off the tape.
+    /// Takes over the values of a posterior that was off the tape.
     pub(crate) fn set(&mut self, numbers: PlainTensors) {
         let (mean, log_deviation) = match self {
             Self::LowRank(q) => {
@@ -130,7 +130,7 @@ impl AnyPosterior {
         set(log_deviation, numbers.log_deviation);
     }
 
-    /// The distribution of the numbers times a positive factor.
+    /// The distribution of the values times a positive factor.
     pub(crate) fn scaled(&self, factor: f64) -> Self {
         let times = |param: &Param<Tensor<1>>| map(param, |x| x * factor);
         let wider = |param: &Param<Tensor<1>>| map(param, |x| x + factor.ln());
@@ -147,7 +147,7 @@ impl AnyPosterior {
     }
 }
 
-/// Gives a parameter on an autodiff device other numbers, which begin a tape.
+/// Gives a parameter on an autodiff device other values, which begin a tape.
 fn set<const D: usize>(param: &mut Param<Tensor<D>>, numbers: Tensor<D>) {
     *param = Param::initialized(param.id, Tensor::from_inner(numbers).require_grad());
 }
@@ -176,7 +176,7 @@ impl Posterior for AnyPosterior {
     }
 }
 
-/// A parameter on `device` out of numbers on the host.
+/// A parameter on `device` out of values on the host.
 fn constant(value: f64, count: usize, device: &Device) -> Param<Tensor<1>> {
     crate::nn::parameter(vec![value; count], [count], device)
 }

@@ -38,7 +38,7 @@ impl Posterior for PointEstimate {
 
     fn kl(&self, prior_variance: Tensor<1>, weight: f64) -> Tensor<1> {
         let mean = self.mean.val();
-        // One variance for all numbers counts once per number.
+        // One variance for all values counts once per number.
         let repeats = mean.dims()[0] as f64 / prior_variance.dims()[0] as f64;
         let log_scale = prior_variance.clone().mul_scalar(TAU).log().sum();
         let quadratic = (mean.square() / prior_variance).sum();

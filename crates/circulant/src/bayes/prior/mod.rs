@@ -150,7 +150,7 @@ impl SpectralPrior {
         })
     }
 
-    /// The slope family with a learned slope `alpha = softplus(z)`, `z ~ N(0, 1)`. The numbers of this prior
+    /// The slope family with a learned slope `alpha = softplus(z)`, `z ~ N(0, 1)`. The values of this prior
     /// ([`Self::variances`], [`Self::covariance`], ...) are those at the prior mean `z = 0`, `alpha = ln 2`.
     pub fn learned_slope(layout: &Layout, deviation: f64) -> Result<Self, BayesError> {
         let alpha = std::f64::consts::LN_2;
