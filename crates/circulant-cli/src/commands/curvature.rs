@@ -101,6 +101,7 @@ impl CurvatureCommand {
         let request = VitRequest {
             place: place.clone(),
             first: config.first,
+            draw: config.draw,
             size: Path::new(place).is_dir().then_some([height, width]),
             validation: Some(config.validation),
         };

@@ -86,7 +86,7 @@ struct Mnist {
     /// Posterior samples per prediction.
     #[arg(long, default_value_t = 50, value_name = "N")]
     samples: usize,
-    /// Take only the first N images of every part, for a quick look.
+    /// Take only N images of every part, every class with its share, for a quick look.
     #[arg(long, value_name = "N")]
     first: Option<usize>,
     /// Add a table of our own variants: more steps, other priors, more layers. Takes as long as all the rest.

@@ -59,6 +59,13 @@ pub enum Draw {
     InOrder,
 }
 
+impl Draw {
+    /// What 0.1.0 did.
+    pub fn of_0_1_0() -> Self {
+        Self::InOrder
+    }
+}
+
 /// The training data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

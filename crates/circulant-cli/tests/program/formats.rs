@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use circulant_cli::experiments::config::Draw;
+use circulant_cli::experiments::vit::folder::VitFolder;
+
 use crate::support::{copy, json, path, program, refusal, small, stderr, success, words};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -82,6 +85,22 @@ fn heads_of_0_1_0_are_predicted_and_evaluated() {
     let evaluate = [&["evaluate", "head/head.json", "--json"][..], &flags].concat();
     let evaluated: Value = serde_json::from_str(&within(root.path(), &evaluate)).unwrap();
     assert!(evaluated["accuracy"].as_f64().unwrap() > 0.9, "{evaluated}");
+}
+
+#[test]
+fn folders_of_vision_transformers_of_0_1_0_are_read() {
+    let folder = VitFolder::open(&fixtures().join("vit")).unwrap();
+    let config = &folder.config;
+    assert_eq!(
+        (config.version, config.model.d, config.training.batch),
+        (2, 128, 10)
+    );
+    assert_eq!(
+        (config.data.first, config.data.draw),
+        (Some(40), Draw::InOrder)
+    );
+    assert_eq!(folder.facts.data.classes, 10);
+    assert_eq!(folder.epochs().unwrap().len(), 1);
 }
 
 #[test]

@@ -39,9 +39,11 @@ pub fn success(arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// The one JSON value on stdout of a program that succeeds.
+/// The one JSON value on stdout of a program that succeeds, which has a version.
 pub fn json(arguments: &[&str]) -> serde_json::Value {
-    serde_json::from_str(&success(arguments)).expect("JSON")
+    let value: serde_json::Value = serde_json::from_str(&success(arguments)).expect("JSON");
+    assert_eq!(value["version"], 2, "{arguments:?}");
+    value
 }
 
 /// The message of a program that ends with this code: it has all of `parts`, and nothing is on stdout.

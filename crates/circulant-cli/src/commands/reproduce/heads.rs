@@ -58,7 +58,7 @@ pub(super) struct Heads {
     cifar10_c: Option<PathBuf>,
     #[command(flatten)]
     preparing: Preparing,
-    /// Take only the first N images of every part, for a quick look.
+    /// Take only N images of every part, every class with its share, for a quick look.
     #[arg(long, value_name = "N")]
     first: Option<usize>,
     #[command(flatten)]

@@ -10,6 +10,7 @@ use super::super::data::display::Display;
 use super::super::flags::Fetching;
 use super::super::reading::parse_size;
 use super::finish;
+use crate::experiments::config::Draw;
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::version::VERSION;
 use crate::experiments::vit::curvature::CurvatureSettings;
@@ -97,7 +98,7 @@ pub(super) struct Vit {
     /// Scale the images of a folder to HEIGHTxWIDTH.
     #[arg(long, value_name = "HxW", value_parser = parse_size)]
     size: Option<[usize; 2]>,
-    /// Take only the first N images of every part, for a quick look.
+    /// Take only N images of every part, every class with its share, for a quick look.
     #[arg(long, value_name = "N")]
     first: Option<usize>,
     /// Do not measure the curvature, which takes some minutes per model.
@@ -117,6 +118,7 @@ impl Vit {
         let request = VitRequest {
             place: self.data.clone(),
             first: self.first,
+            draw: Draw::default(),
             size: self.size,
             validation: self.validation,
         };
@@ -150,6 +152,7 @@ impl Vit {
         let data = VitData {
             train: self.data.clone(),
             first: self.first,
+            draw: Draw::default(),
             validation: sets.images.validation.len(),
             normalisation: Normalisation::standard_of(training),
         };

@@ -50,7 +50,7 @@ impl RunConfig {
             );
         }
         if version < 2 && (config.data.first.is_some() || config.data.validation > 0) {
-            config.data.draw = Draw::InOrder;
+            config.data.draw = Draw::of_0_1_0();
         }
         config
             .check()

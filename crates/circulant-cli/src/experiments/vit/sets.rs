@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 
-use super::super::config::DataConfig;
+use super::super::config::{DataConfig, Draw};
 use super::super::source::{self, Held};
 use super::training::VitImages;
 use circulant_data::fetch::{FetchOptions, Progress, fetch};
@@ -32,8 +32,10 @@ pub enum PaperData {
 pub struct VitRequest {
     /// A name or a path.
     pub place: String,
-    /// Only the first images of each part.
+    /// Only so many images of each part.
     pub first: Option<usize>,
+    /// Which ones.
+    pub draw: Draw,
     /// `[height, width]` to scale the images of a folder to.
     pub size: Option<[usize; 2]>,
     /// How many are held out; without it a tenth.
@@ -68,6 +70,7 @@ impl VitSets {
         }
         let config = DataConfig {
             first: request.first,
+            draw: request.draw,
             size: request.size,
             ..DataConfig::default()
         };

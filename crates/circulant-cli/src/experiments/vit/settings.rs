@@ -8,6 +8,7 @@ use circulant::train::{TrainerConfig, WarmUpCosine};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::super::config::Draw;
 use super::super::folder::DataFacts;
 use super::super::version::{self, VERSION};
 use circulant_data::Normalisation;
@@ -33,9 +34,12 @@ pub struct VitConfig {
 pub struct VitData {
     /// A name or a path.
     pub train: String,
-    /// Only that many examples of each part, the first ones.
+    /// Only that many examples of each part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<usize>,
+    /// Which ones.
+    #[serde(default = "Draw::of_0_1_0")]
+    pub draw: Draw,
     /// That many examples, drawn by the seed 0, are kept out of training and decide which checkpoint is best.
     pub validation: usize,
     /// How pixels become floats.
@@ -185,6 +189,9 @@ impl VitConfig {
             )
         })?;
         config.version = VERSION;
+        if config.data.first.is_none() {
+            config.data.draw = Draw::default();
+        }
         config
             .check()
             .with_context(|| format!("{} cannot be used", path.display()))?;
