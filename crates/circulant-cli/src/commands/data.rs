@@ -11,6 +11,7 @@ use serde::Serialize;
 use self::display::{Display, size};
 use super::output::{json_line, print};
 use super::reading::parse_size;
+use crate::experiments::progress::Busy;
 use circulant_data::fetch::{FetchOptions, fetch};
 use circulant_data::known::{DRAWN, KNOWN};
 use circulant_data::{
@@ -234,6 +235,7 @@ impl Info {
         };
         let path: &Path = &self.path;
         let format = Format::of(path)?;
+        let _busy = Busy::new(format!("reading {}", path.display()));
         Ok((format.read(path, &options)?, Some(format)))
     }
 }

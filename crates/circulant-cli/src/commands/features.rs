@@ -12,6 +12,7 @@ use super::reading::Reading;
 use crate::experiments::config::DataConfig;
 use crate::experiments::features::compute;
 use crate::experiments::interrupt::Interrupt;
+use crate::experiments::progress::Busy;
 use crate::experiments::source;
 use circulant_data::Split;
 use circulant_data::corrupt::{Corruption, Severity, corrupt};
@@ -96,11 +97,13 @@ impl Features {
             set = corrupt(&set, corruption, Severity::new(level)?, self.seed)?;
         }
         let [_, _, height, width] = set.shape();
+        let busy = Busy::new("loading the encoder");
         let encoder = Encoder::open(
             &self.encoder,
             self.preparing.preprocessing(),
             [height, width],
         )?;
+        drop(busy);
         let numbers = if self.half {
             Numbers::F16
         } else {

@@ -13,6 +13,7 @@ use circulant::data::BatchOrder;
 use super::super::config::DataConfig;
 use super::super::features::{Done, compute};
 use super::super::interrupt::Interrupt;
+use super::super::progress::Busy;
 use super::super::source;
 use circulant_data::corrupt::{Corruption, Published, Severity, corrupt};
 use circulant_data::encode::{Encoder, Numbers, Preprocessing};
@@ -114,7 +115,9 @@ impl FeatureRequest {
             [Split::Train, Split::Test].map(|split| source::images(&self.data, split, &config));
         let (train, test) = (train?, test?);
         let [_, _, height, width] = test.shape();
+        let busy = Busy::new("loading the encoder");
         let encoder = Encoder::open(path, self.preprocessing.clone(), [height, width])?;
+        drop(busy);
         let folder = self.folder.join("corrupted");
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
