@@ -44,3 +44,31 @@ impl Predictions {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn predictions(predictive: [f32; 3], expected: [f32; 3]) -> Predictions {
+        Predictions {
+            classes: 2,
+            probabilities: vec![0.5; 6],
+            predictive_entropy: predictive.to_vec(),
+            expected_entropy: expected.to_vec(),
+        }
+    }
+
+    #[test]
+    fn higher_entropies_are_found() {
+        let familiar = predictions([0.1, 0.2, 0.3], [0.1, 0.2, 0.3]);
+        let other = predictions([0.4, 0.5, 0.6], [0.4, 0.5, 0.6]);
+        let found = familiar.ood_metrics(&other).unwrap();
+        assert_eq!((found.inputs, found.auroc, found.fpr95), (3, 1.0, 0.0));
+        assert_eq!(found.auroc_mutual_information, 0.5, "there is none");
+        assert_eq!(other.ood_metrics(&familiar).unwrap().auroc, 0.0);
+        let disagreeing = predictions([0.1, 0.2, 0.3], [0.0, 0.1, 0.2]);
+        let found = familiar.ood_metrics(&disagreeing).unwrap();
+        assert_eq!((found.auroc, found.auroc_mutual_information), (0.5, 1.0));
+        assert_eq!(familiar.class_probabilities().unwrap().rows(), 3);
+    }
+}

@@ -114,7 +114,7 @@ impl<M: Module> Trainer<M> {
             Vec::new()
         } else {
             let found = trained_parameters(&model).into_iter();
-            let spectral = found.filter(|found| found.path.ends_with(".coordinates"));
+            let spectral = found.filter(|found| found.spectrum.is_some());
             spectral.map(|found| found.id).collect()
         };
         Ok(Self {

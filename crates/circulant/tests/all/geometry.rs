@@ -324,6 +324,32 @@ fn true_and_predicted_classes() {
 }
 
 #[test]
+fn certified_shares_are_counts() {
+    let device = circulant::cpu();
+    let model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant)
+        .with_image([1, 1, 8])
+        .with_classes(3)
+        .init(&device);
+    let x = random::<2>(3, [40, 8], &device);
+    let certificates = CertificateConfig::new()
+        .certify(&model, x, Target::Predicted)
+        .expect("finite");
+    let median = certificates.radii().sqrt_two.median;
+    let mut before = 1.0;
+    for radius in [0.0, 0.5 * median, median, 2.0 * median, 1e3] {
+        let found = certificates.certified_at(radius);
+        let inputs = certificates.inputs.iter();
+        let reached = inputs.filter(|c| c.is_certified() && c.sqrt_two.get() >= radius);
+        assert_eq!(found.share.sqrt_two, reached.count() as f64 / 40.0);
+        assert!(found.share.paper <= found.share.sqrt_two && found.share.sqrt_two <= before);
+        before = found.share.sqrt_two;
+    }
+    assert_eq!(before, 0.0);
+    let at_median = certificates.certified_at(median).share.sqrt_two;
+    assert!((at_median - 0.5).abs() <= 0.05, "{at_median}");
+}
+
+#[test]
 fn wrong_arguments_are_errors_that_say_what_to_do() {
     let device = circulant::cpu();
     let model: ImageClassifier = ImageClassifierConfig::new(HiddenKind::SpectralCirculant)

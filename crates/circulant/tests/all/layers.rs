@@ -4,6 +4,7 @@ use crate::common::{difference, host, random};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::nn::LinearConfig;
 use burn::tensor::{Device, Gradients, Tensor};
+use circulant::data::Examples;
 use circulant::models::{
     HiddenKind, ImageClassifierConfig, Projection, ProjectionKind, VisionTransformerConfig,
 };
@@ -306,6 +307,43 @@ fn every_parameter_of_every_model_is_trained() {
             .with_depth(2)
             .init(&device);
         assert_all_trained(&model, model.forward(images.clone()), [2, 7]);
+    }
+}
+
+/// Rows are images whose pixels stand in one line.
+#[test]
+fn rows_and_images_have_the_same_logits() {
+    let device = Device::flex();
+    let images = random::<4>(1, [5, 2, 3, 4], &device);
+    let rows = || images.clone().flatten::<2>(1, 3);
+    for kind in HiddenKind::ALL {
+        let config = ImageClassifierConfig::new(kind)
+            .with_image([2, 3, 4])
+            .with_classes(3);
+        let members: Vec<_> = (0..2)
+            .map(|seed| config.clone().with_seed(seed).init(&device))
+            .collect();
+        let expected = host(members[1].forward(images.clone()));
+        assert_eq!(host(members[1].logits(rows())), expected, "{kind:?}");
+        let of_images = Classifier::<4>::ensemble(members.clone())(images.clone());
+        let of_rows = Classifier::<2>::ensemble(members.clone())(rows());
+        assert_eq!(host(of_rows), host(of_images), "{kind:?}");
+        let labels = vec![0, 1, 2, 1, 0];
+        let images = Examples {
+            inputs: images.clone().into(),
+            rows: None,
+            labels: labels.clone().into(),
+        };
+        let rows = Examples {
+            inputs: rows().into(),
+            rows: None,
+            labels: labels.into(),
+        };
+        let [of_rows, of_images] = [
+            members[0].cross_entropy(rows),
+            members[0].cross_entropy(images),
+        ];
+        assert_eq!(host(of_rows), host(of_images), "{kind:?}");
     }
 }
 
