@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::output::{OutFile, RowFormat, json_line, print};
 use super::reading::Reading;
-use crate::experiments::certification::{Certification, InputRow, Summary};
+use crate::experiments::certification::{Certification, CertificationSummary, InputRow};
 use crate::experiments::folder::pretty;
 use crate::experiments::loaded::LoadedRun;
 use crate::files::write;
@@ -80,7 +80,7 @@ fn parse_out(text: &str) -> Result<OutFile, String> {
 #[derive(Serialize)]
 struct Everything<'a> {
     #[serde(flatten)]
-    summary: &'a Summary,
+    summary: &'a CertificationSummary,
     rows: &'a [InputRow],
 }
 
@@ -151,7 +151,7 @@ fn csv(rows: &[InputRow]) -> anyhow::Result<String> {
     Ok(String::from_utf8(writer.into_inner()?)?)
 }
 
-fn plain(summary: &Summary, source: &str) -> String {
+fn plain(summary: &CertificationSummary, source: &str) -> String {
     let mut text = format!(
         "{}: {}, {} steps\n\n{:<14}{:>12}{:>12}{:>22}{:>12}\n",
         summary.run,

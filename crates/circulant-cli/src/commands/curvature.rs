@@ -50,7 +50,7 @@ pub struct CurvatureCommand {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Output {
+struct CurvatureOutput {
     checkpoint: PathBuf,
     steps: u64,
     settings: CurvatureSettings,
@@ -79,7 +79,7 @@ impl CurvatureCommand {
                 &model, validation, &folder, space, &settings, name,
             )?);
         }
-        let output = Output {
+        let output = CurvatureOutput {
             checkpoint,
             steps,
             settings,
@@ -135,7 +135,7 @@ fn open(path: &Path) -> anyhow::Result<(VitFolder, PathBuf)> {
     }
 }
 
-fn plain(output: &Output) -> String {
+fn plain(output: &CurvatureOutput) -> String {
     let mut text = format!(
         "{}, {} steps, mean loss over {} validation images\n{:<18}{:>11}{:>10}{:>24}{:>24}\n",
         output.checkpoint.display(),

@@ -54,7 +54,7 @@ struct List {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct ListedSet {
     name: &'static str,
     about: String,
     /// `cached`, `not cached` or `drawn`.
@@ -68,7 +68,7 @@ impl List {
         let cache = Cache::from_environment()?;
         let fetched = KNOWN.iter().map(|known| {
             let whole = cache.seems_whole(known);
-            Row {
+            ListedSet {
                 name: known.name,
                 about: known.about.to_owned(),
                 state: if whole { "cached" } else { "not cached" },
@@ -76,7 +76,7 @@ impl List {
                 folder: whole.then(|| cache.folder(known)),
             }
         });
-        let drawn = DRAWN.iter().map(|family| Row {
+        let drawn = DRAWN.iter().map(|family| ListedSet {
             name: family.name(),
             about: format!(
                 "drawn images of 28 x 28, any number from a seed: {}",
@@ -134,7 +134,7 @@ struct Fetch {
 }
 
 #[derive(Serialize)]
-struct FetchedRow<'a> {
+struct FetchedSet<'a> {
     name: &'a str,
     folder: PathBuf,
     bytes: u64,
@@ -154,7 +154,7 @@ impl Fetch {
         let display = Display::new();
         for known in sets {
             let fetched = fetch(known, &options, &display)?;
-            let row = FetchedRow {
+            let row = FetchedSet {
                 name: known.name,
                 folder: fetched.folder,
                 bytes: known.bytes(),

@@ -32,7 +32,7 @@ pub struct Inspect {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Output<'a> {
+struct InspectOutput<'a> {
     report: PathBuf,
     #[serde(flatten)]
     numbers: &'a Inspection,
@@ -48,7 +48,7 @@ impl Inspect {
         inspected.write(&run, &report)?;
         let numbers = &inspected.numbers;
         if self.json {
-            let output = Output { report, numbers };
+            let output = InspectOutput { report, numbers };
             return print(&json_line(&output)?);
         }
         let mut text = format!(

@@ -20,7 +20,7 @@ pub struct Params {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct CountedRow<'a> {
     model: &'a str,
     weights: usize,
     biases: usize,
@@ -45,7 +45,7 @@ impl Params {
 fn json(table: &[CountedModel]) -> anyhow::Result<String> {
     let mut text = String::new();
     for row in table {
-        let row = Row {
+        let row = CountedRow {
             model: &row.model,
             weights: row.count.weights,
             biases: row.count.biases,

@@ -68,7 +68,7 @@ fn parse_out(text: &str) -> Result<OutFile, String> {
 
 /// What is known about one input.
 #[derive(Serialize)]
-struct Row<'a> {
+struct PredictedRow<'a> {
     version: u32,
     index: usize,
     class: usize,
@@ -120,11 +120,11 @@ impl Predict {
     }
 }
 
-fn rows<'a>(run: &'a LoadedRun, predictions: &'a Predictions) -> Vec<Row<'a>> {
+fn rows<'a>(run: &'a LoadedRun, predictions: &'a Predictions) -> Vec<PredictedRow<'a>> {
     let classes = predictions.classes_of_inputs();
     let information = predictions.mutual_information();
     let rows = classes.zip(information).enumerate();
-    rows.map(|(index, (class, mutual_information))| Row {
+    rows.map(|(index, (class, mutual_information))| PredictedRow {
         version: VERSION,
         index,
         class,
@@ -138,7 +138,7 @@ fn rows<'a>(run: &'a LoadedRun, predictions: &'a Predictions) -> Vec<Row<'a>> {
     .collect()
 }
 
-fn json_lines(rows: &[Row<'_>]) -> anyhow::Result<String> {
+fn json_lines(rows: &[PredictedRow<'_>]) -> anyhow::Result<String> {
     let mut text = String::new();
     for row in rows {
         text.push_str(&serde_json::to_string(row)?);
@@ -147,7 +147,7 @@ fn json_lines(rows: &[Row<'_>]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn csv(rows: &[Row<'_>], classes: usize) -> anyhow::Result<String> {
+fn csv(rows: &[PredictedRow<'_>], classes: usize) -> anyhow::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let probabilities = (0..classes).map(|class| format!("probability_{class}"));
     let header = ["index", "class", "name"].map(str::to_owned).into_iter();
@@ -172,13 +172,13 @@ fn csv(rows: &[Row<'_>], classes: usize) -> anyhow::Result<String> {
     Ok(String::from_utf8(writer.into_inner()?)?)
 }
 
-fn array(rows: &[Row<'_>], classes: usize) -> Vec<u8> {
+fn array(rows: &[PredictedRow<'_>], classes: usize) -> Vec<u8> {
     let values: Vec<f32> = rows.iter().flat_map(numbers).collect();
     npy::f32_bytes(&[rows.len(), classes + 3], &values)
 }
 
 /// The probabilities and the three uncertainties.
-fn numbers<'a>(row: &'a Row<'_>) -> impl Iterator<Item = f32> + 'a {
+fn numbers<'a>(row: &'a PredictedRow<'_>) -> impl Iterator<Item = f32> + 'a {
     let uncertainties = [
         row.predictive_entropy,
         row.expected_entropy,

@@ -33,7 +33,7 @@ pub struct Certification {
 
 /// Everything but the single inputs.
 #[derive(Debug, Clone, Serialize)]
-pub struct Summary {
+pub struct CertificationSummary {
     /// The folder of the run.
     pub run: String,
     /// The kind of its hidden layers.
@@ -122,7 +122,7 @@ impl Certification {
         &self,
         run: &LoadedRun,
         set: &ImageSet,
-    ) -> anyhow::Result<(Summary, Vec<InputRow>)> {
+    ) -> anyhow::Result<(CertificationSummary, Vec<InputRow>)> {
         let labels = if self.predicted {
             None
         } else {
@@ -171,11 +171,11 @@ impl Certification {
         certificates: &Certificates,
         posterior: Option<&PosteriorGeometry>,
         rows: &[InputRow],
-    ) -> anyhow::Result<Summary> {
+    ) -> anyhow::Result<CertificationSummary> {
         let right = |row: &&InputRow| row.label == Some(row.class);
         let share = |count: usize| count as f64 / rows.len() as f64;
         let labelled = rows.iter().any(|row| row.label.is_some());
-        Ok(Summary {
+        Ok(CertificationSummary {
             run: run.folder.path().display().to_string(),
             model: run.folder.config.model.kind.name(),
             steps: run.steps,

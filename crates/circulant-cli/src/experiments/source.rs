@@ -55,18 +55,18 @@ fn stratified(set: &ImageSet, count: usize, seed: u64, spare: usize) -> anyhow::
     let labels = set.labels().values.as_ref().unwrap_or(&unlabelled);
     /// Examples of a class, and how many of them to take.
     #[derive(Default)]
-    struct Class {
+    struct ClassShare {
         size: usize,
         taken: usize,
     }
-    let mut classes: BTreeMap<i64, Class> = BTreeMap::new();
+    let mut classes: BTreeMap<i64, ClassShare> = BTreeMap::new();
     for label in labels {
         classes.entry(*label).or_default().size += 1;
     }
     let share = count as f64 / set.len() as f64;
     for _ in 0..count {
         // The class with the most right to the next place.
-        let claim = |class: &Class| {
+        let claim = |class: &ClassShare| {
             let room = [class.taken < class.size, class.taken + spare < class.size];
             let lacks = class.size as f64 * share - class.taken as f64;
             (room, class.taken == 0, lacks)

@@ -32,7 +32,7 @@ impl<T: Serialize> Versioned<T> {
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct VersionHeader {
     #[serde(default = "first")]
     version: u32,
 }
@@ -47,7 +47,7 @@ pub fn of_json(text: &str, place: &Path) -> anyhow::Result<u32> {
     readable(serde_json::from_str(text).ok(), place)
 }
 
-fn readable(header: Option<Header>, place: &Path) -> anyhow::Result<u32> {
+fn readable(header: Option<VersionHeader>, place: &Path) -> anyhow::Result<u32> {
     let version = header.map_or_else(first, |header| header.version);
     ensure!(
         version <= VERSION,

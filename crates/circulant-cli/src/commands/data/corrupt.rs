@@ -54,7 +54,7 @@ pub(super) struct Corrupt {
 
 /// A file that was written.
 #[derive(Serialize)]
-struct Row {
+struct WrittenFile {
     file: PathBuf,
     images: usize,
 }
@@ -72,7 +72,7 @@ impl Corrupt {
         if let Some(path) = &self.preview {
             let sheet = contact_sheet(&set.first(corruptions.len()), corruptions, self.seed)?;
             write(path, encode_png(&sheet)?)?;
-            rows.push(Row {
+            rows.push(WrittenFile {
                 file: path.clone(),
                 images: 5 * corruptions.len(),
             });
@@ -96,7 +96,7 @@ impl Corrupt {
         set: &ImageSet,
         corruptions: &[Corruption],
         folder: &PathBuf,
-    ) -> anyhow::Result<Vec<Row>> {
+    ) -> anyhow::Result<Vec<WrittenFile>> {
         let file = |name: &str| folder.join(format!("{name}.npy"));
         for name in corruptions.iter().map(|one| one.name()).chain(["labels"]) {
             let path = file(name);
@@ -148,7 +148,7 @@ impl Corrupt {
                 &path,
                 npy::u8_bytes(&[all, height, width, channels], &bytes),
             )?;
-            rows.push(Row {
+            rows.push(WrittenFile {
                 file: path,
                 images: all,
             });

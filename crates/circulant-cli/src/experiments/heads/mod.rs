@@ -105,7 +105,7 @@ impl HeadsPlan {
         let normalisation = &self.settings.data.normalisation;
         let (seeds, train) = (&self.seeds, &self.sets.train);
         let runs = SharedRuns::new(&self.out, seeds, train, normalisation, interrupt)?;
-        let work = Work { plan: &self, runs };
+        let work = HeadsWork { plan: &self, runs };
         let heads: anyhow::Result<Vec<HeadOutcome>> =
             self.heads.iter().map(|head| work.outcome(head)).collect();
         Ok(HeadsExperiment {
@@ -133,20 +133,20 @@ impl Observer for BoundLog {
     }
 }
 
-struct Work<'a> {
+struct HeadsWork<'a> {
     plan: &'a HeadsPlan,
     runs: SharedRuns<'a>,
 }
 
 /// What the first seed is used for besides its metrics.
-struct Example {
+struct HeadExample {
     network: Bayesian<ImageClassifier>,
     trajectory: Vec<BoundLine>,
     id: Predictions,
     ood_entropy: Vec<f32>,
 }
 
-impl Work<'_> {
+impl HeadsWork<'_> {
     fn outcome(&self, variant: &Variant) -> anyhow::Result<HeadOutcome> {
         let (mut runs, mut example, mut counts) = (Vec::new(), None, [0; 2]);
         for &seed in &self.plan.seeds {
@@ -176,7 +176,7 @@ impl Work<'_> {
         &self,
         variant: &Variant,
         seed: u64,
-    ) -> anyhow::Result<(RunFolder, HeadMetrics, Example)> {
+    ) -> anyhow::Result<(RunFolder, HeadMetrics, HeadExample)> {
         let folder = self.runs.folder(variant, seed)?;
         let log_path = folder.path().join("lipschitz.jsonl");
         // Lines of steps that no checkpoint has are forgotten with them.
@@ -189,7 +189,7 @@ impl Work<'_> {
         };
         let trained = self.runs.train(&folder, variant, Some(&mut observer))?;
         let (metrics, id, ood_entropy) = self.evaluate(&trained.network, seed, trained.seconds)?;
-        let example = Example {
+        let example = HeadExample {
             network: trained.network,
             trajectory: lines::read(&log_path)?,
             id,

@@ -4,28 +4,28 @@ use crate::report::{Better, Metric};
 
 /// A row of its tables; what a table does not have is missing.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub struct PaperHead {
     /// Of the folder.
     pub name: &'static str,
     /// Accuracy, NLL, ECE, mean AUROC, AUROC at severity 5, FPR@95 at severity 5.
     pub numbers: [Option<f64>; 6],
 }
 
-const fn whole(name: &'static str, [a, b, c, d, e, f]: [f64; 6]) -> Row {
-    Row {
+const fn whole(name: &'static str, [a, b, c, d, e, f]: [f64; 6]) -> PaperHead {
+    PaperHead {
         name,
         numbers: [Some(a), Some(b), Some(c), Some(d), Some(e), Some(f)],
     }
 }
 
-const fn ablation(name: &'static str, accuracy: f64, auroc: f64, fpr: f64) -> Row {
-    Row {
+const fn ablation(name: &'static str, accuracy: f64, auroc: f64, fpr: f64) -> PaperHead {
+    PaperHead {
         name,
         numbers: [Some(accuracy), None, None, Some(auroc), None, Some(fpr)],
     }
 }
 
-const ROWS: [Row; 9] = [
+const HEADS: [PaperHead; 9] = [
     whole("dense-32", [0.971, 0.098, 0.009, 0.6986, 0.7819, 0.5727]),
     whole("dense-128", [0.971, 0.118, 0.012, 0.7076, 0.7946, 0.5648]),
     whole("circulant", [0.965, 0.433, 0.026, 0.6400, 0.7182, 0.6323]),
@@ -39,7 +39,8 @@ const ROWS: [Row; 9] = [
 
 /// The numbers of a head.
 pub fn row(name: &str) -> Option<[Option<f64>; 6]> {
-    ROWS.iter()
+    HEADS
+        .iter()
         .find(|row| row.name == name)
         .map(|row| row.numbers)
 }

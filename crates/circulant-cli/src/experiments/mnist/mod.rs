@@ -45,7 +45,7 @@ pub struct MnistPlan {
 }
 
 /// The first seed of a model, for the figures.
-pub struct Example {
+pub struct MnistExample {
     /// The trained network.
     pub network: Bayesian<ImageClassifier>,
     /// On the test set.
@@ -65,7 +65,7 @@ pub struct MnistOutcome {
     /// The steps of every seed.
     pub steps: Vec<Vec<StepLine>>,
     /// The first seed.
-    pub example: Example,
+    pub example: MnistExample,
 }
 
 /// Everything that was run.
@@ -87,7 +87,7 @@ impl MnistPlan {
         let normalisation = &self.settings.data.normalisation;
         let (seeds, train) = (&self.seeds, &self.sets.train);
         let runs = SharedRuns::new(&self.out, seeds, train, normalisation, interrupt)?;
-        let work = Work { plan: &self, runs };
+        let work = MnistWork { plan: &self, runs };
         let outcomes = |variants: &[Variant]| -> anyhow::Result<Vec<MnistOutcome>> {
             variants
                 .iter()
@@ -104,12 +104,12 @@ impl MnistPlan {
     }
 }
 
-struct Work<'a> {
+struct MnistWork<'a> {
     plan: &'a MnistPlan,
     runs: SharedRuns<'a>,
 }
 
-impl Work<'_> {
+impl MnistWork<'_> {
     fn outcome(&self, variant: &Variant) -> anyhow::Result<MnistOutcome> {
         let (mut runs, mut steps, mut example, mut count) = (Vec::new(), Vec::new(), None, [0; 2]);
         for &seed in &self.plan.seeds {
@@ -134,7 +134,7 @@ impl Work<'_> {
         network: Bayesian<ImageClassifier>,
         seed: u64,
         seconds: f64,
-    ) -> anyhow::Result<(RunMetrics, Example)> {
+    ) -> anyhow::Result<(RunMetrics, MnistExample)> {
         let sets = &self.plan.sets;
         let sampling = Sampling {
             samples: self.plan.samples,
@@ -150,7 +150,7 @@ impl Work<'_> {
             ood: id.ood_metrics(&ood)?,
             seconds,
         };
-        let example = Example {
+        let example = MnistExample {
             network,
             id,
             ood,

@@ -7,7 +7,7 @@ use crate::report::{Better, Metric};
 
 /// A row of its table.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub struct PaperTransformer {
     /// Test accuracy.
     pub accuracy: f64,
     /// Test NLL.
@@ -19,14 +19,14 @@ pub struct Row {
 }
 
 /// The row of a model.
-pub fn row(data: PaperData, kind: ProjectionChoice) -> Row {
+pub fn row(data: PaperData, kind: ProjectionChoice) -> PaperTransformer {
     let (accuracy, nll, best_epoch, parameters) = match (data, kind) {
         (PaperData::Cifar10, ProjectionChoice::Dense) => (0.685, 0.966, 16, 1_205_898),
         (PaperData::Cifar10, ProjectionChoice::Spectral) => (0.716, 0.878, 30, 811_218),
         (PaperData::TinyImageNet, ProjectionChoice::Dense) => (0.307, 3.06, 13, 1_248_840),
         (PaperData::TinyImageNet, ProjectionChoice::Spectral) => (0.344, 2.94, 58, 854_160),
     };
-    Row {
+    PaperTransformer {
         accuracy,
         nll,
         best_epoch,
