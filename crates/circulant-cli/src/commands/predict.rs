@@ -25,7 +25,7 @@ use circulant_data::{Split, npy};
 #[command(after_help = "The file's name says its format:
   .csv    index, class, name, probability_0, probability_1, ..., predictive_entropy, expected_entropy,
           mutual_information
-  .json   an array of objects with the same entries, the probabilities as one array
+  .json   an array of objects with the same entries and the format's version, the probabilities as one array
   .jsonl  the same objects, one per line
   .npy    float32 [inputs, classes + 3]: the probabilities of all classes, then predictive entropy,
           expected entropy, mutual information
