@@ -4,7 +4,8 @@
 //! sample and position in the model. So a run that was interrupted resumes with the very values it would have had,
 //! without any generator state to save.
 
-pub use circulant_kernels::{NoiseKey, standard_normal, uniform_u64};
+pub(crate) use circulant_kernels::uniform_u64;
+pub use circulant_kernels::{NoiseKey, standard_normal};
 
 /// Streams per draw and draws per step, as powers of two.
 const SITE_BITS: u32 = 16;

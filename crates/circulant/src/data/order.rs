@@ -1,12 +1,11 @@
 //! The order in which training sees the examples.
 
-use circulant_kernels::uniform_u64;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
 use super::ExamplesError;
-use crate::noise::{Noise, Purpose};
+use crate::noise::{Noise, Purpose, uniform_u64};
 
 /// The order of the examples: every epoch a new permutation, cut into whole batches; what is left over at its end is
 /// skipped in this epoch. The batch of a step depends on the seed and the step only.
