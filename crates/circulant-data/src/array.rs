@@ -11,6 +11,8 @@
 
 use std::io::Read;
 
+use half::{bf16, f16};
+
 use super::error::DataError;
 use super::features::FeatureSet;
 use super::images::{ImageSet, Pixels};
@@ -80,13 +82,13 @@ pub struct Array {
     pub numbers: Numbers,
 }
 
-/// The product of the sizes, if the bytes can be counted at all.
-pub(crate) fn count(shape: &[usize], element: Element, place: &str) -> Result<usize, DataError> {
-    shape
+/// The product of the sizes, if the bytes can be counted at all. Sizes beside a 0 must be countable
+/// too, so that no part of the shape overflows later.
+pub(crate) fn count(shape: &[usize], size: usize, place: &str) -> Result<usize, DataError> {
+    let bytes = shape
         .iter()
-        .try_fold(element.size(), |bytes, &size| bytes.checked_mul(size))
-        .filter(|&bytes| bytes <= isize::MAX as usize)
-        .map(|bytes| bytes / element.size())
+        .try_fold(size, |bytes, &size| bytes.checked_mul(size.max(1)))
+        .filter(|&bytes| isize::try_from(bytes).is_ok())
         .ok_or_else(|| {
             DataError::format(
                 place,
@@ -94,7 +96,8 @@ pub(crate) fn count(shape: &[usize], element: Element, place: &str) -> Result<us
                 format!("{shape:?}"),
                 "the header is damaged: get the file again",
             )
-        })
+        })?;
+    Ok(if shape.contains(&0) { 0 } else { bytes / size })
 }
 
 /// Reads `count` numbers, piece by piece: a file of doubles never lies in memory as doubles.
@@ -161,23 +164,11 @@ fn fill(
 
 fn float(element: Element, x: &[u8]) -> f32 {
     match (element, x) {
-        (Element::F16, &[a, b]) => half(u16::from_le_bytes([a, b])),
-        (Element::Bf16, &[a, b]) => f32::from_bits(u32::from(u16::from_le_bytes([a, b])) << 16),
+        (Element::F16, &[a, b]) => f16::from_le_bytes([a, b]).to_f32(),
+        (Element::Bf16, &[a, b]) => bf16::from_le_bytes([a, b]).to_f32(),
         (Element::F32, &[a, b, c, d]) => f32::from_le_bytes([a, b, c, d]),
         (_, &[a, b, c, d, e, f, g, h]) => f64::from_le_bytes([a, b, c, d, e, f, g, h]) as f32,
         _ => f32::NAN,
-    }
-}
-
-/// An IEEE half: 1 sign, 5 exponent, 10 fraction bits.
-fn half(bits: u16) -> f32 {
-    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-    let fraction = f32::from(bits & 0x3ff) / 1024.0;
-    sign * match i32::from(bits >> 10 & 0x1f) {
-        0 => fraction * 2.0_f32.powi(-14),
-        31 if fraction == 0.0 => f32::INFINITY,
-        31 => f32::NAN,
-        exponent => (1.0 + fraction) * 2.0_f32.powi(exponent - 15),
     }
 }
 
@@ -357,9 +348,10 @@ mod tests {
             (0x0001, 5.960_464_5e-8),
             (0x7bff, 65504.0),
         ] {
-            assert_eq!(half(bits), value);
+            assert_eq!(float(Element::F16, &u16::to_le_bytes(bits)), value);
         }
-        assert!(half(0x7c01).is_nan());
+        assert!(float(Element::F16, &[0x01, 0x7c]).is_nan());
+        assert_eq!(float(Element::Bf16, &[0x80, 0x3f]), 1.0);
     }
 
     #[test]

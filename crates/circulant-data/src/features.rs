@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::array::count;
 use super::check::{check_finite, check_shape, check_split, float_range};
 use super::error::DataError;
 use super::fingerprint::Fingerprint;
@@ -91,7 +92,7 @@ impl FeatureSet {
 
     /// Reads every row as an image `[channels, height, width]`, as in a CSV file of pixels.
     pub fn into_images(self, [channels, height, width]: [usize; 3]) -> Result<ImageSet, DataError> {
-        let row = channels * height * width;
+        let row = count(&[channels, height, width], 1, &self.source)?;
         if row != self.shape[1] {
             return Err(DataError::length(
                 self.source,
@@ -132,6 +133,7 @@ mod tests {
         assert_eq!(rest.labels().values, Some(vec![1, 2]));
         let error = set().into_images([1, 2, 3]).unwrap_err().to_string();
         assert!(error.contains("expected 6 numbers"), "{error}");
+        assert!(set().into_images([1 << 40, 1 << 40, 2]).is_err());
     }
 
     #[test]

@@ -3,13 +3,15 @@
 //! labels `[n]` bytes.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::array::count;
 use super::error::DataError;
 use super::images::{ImageSet, Pixels};
 use super::labels::Labels;
 use super::options::Split;
-use super::stream::{expect_end, open_unpacked, read_exactly};
+use super::stream::{MOST_UNPACKED, expect_end, open_unpacked, read_exactly, unpack};
 
 /// The numbers of one IDX file.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,9 +29,16 @@ pub fn is_idx(start: &[u8]) -> bool {
 
 /// Reads a whole IDX file of bytes.
 pub fn read_array(path: &Path) -> Result<IdxArray, DataError> {
-    let place = path.display().to_string();
-    let mut reader = open_unpacked(path)?;
-    let magic = read_exactly(&mut reader, 4, &place, "the IDX header")?;
+    numbers(&mut *open_unpacked(path)?, &path.display().to_string())
+}
+
+/// Reads the bytes of an IDX file, plain or gzip. `place` names it in errors.
+pub fn parse(content: &[u8], place: &str) -> Result<IdxArray, DataError> {
+    numbers(&mut *unpack(content, place, MOST_UNPACKED)?, place)
+}
+
+fn numbers(mut reader: &mut dyn Read, place: &str) -> Result<IdxArray, DataError> {
+    let magic = read_exactly(&mut reader, 4, place, "the IDX header")?;
     let rank = match magic[..] {
         [0, 0, 0x08, rank @ 1..=4] => usize::from(rank),
         [0, 0, kind @ 0x09..=0x0e, 1..=4] => {
@@ -49,26 +58,15 @@ pub fn read_array(path: &Path) -> Result<IdxArray, DataError> {
             ));
         }
     };
-    let sizes = read_exactly(&mut reader, 4 * rank, &place, "the IDX sizes")?;
+    let sizes = read_exactly(&mut reader, 4 * rank, place, "the IDX sizes")?;
     let shape: Vec<usize> = sizes
         .chunks_exact(4)
         .map(|size| u32::from_be_bytes([size[0], size[1], size[2], size[3]]) as usize)
         .collect();
-    let count = shape
-        .iter()
-        .try_fold(1_usize, |count, &size| count.checked_mul(size))
-        .filter(|&count| count <= isize::MAX as usize)
-        .ok_or_else(|| {
-            DataError::format(
-                &place,
-                "sizes that fit into memory",
-                format!("{shape:?}"),
-                "the header is damaged: get the file again",
-            )
-        })?;
+    let count = count(&shape, 1, place)?;
     let what = format!("numbers for the shape {shape:?}");
-    let values = read_exactly(&mut reader, count, &place, &what)?;
-    expect_end(&mut reader, &place, &what)?;
+    let values = read_exactly(&mut reader, count, place, &what)?;
+    expect_end(&mut reader, place, &what)?;
     Ok(IdxArray { shape, values })
 }
 
@@ -244,6 +242,8 @@ mod tests {
         assert!(error_of(&idx(&[2], &[0, 1])).contains("labels file"));
         assert!(error_of(&idx(&[0, 28, 28], &[])).contains("is empty"));
         assert!(error_of(&idx(&[u32::MAX; 3], &[])).contains("fit into memory"));
+        let none = error_of(&idx(&[0, u32::MAX, u32::MAX, u32::MAX], &[]));
+        assert!(none.contains("fit into memory"), "{none}");
         assert!(error_of(&idx(&[u32::MAX, 1, 1], &[])).contains("cut short"));
         assert!(error_of(&[0, 0, 0x0d, 1, 0, 0, 0, 0]).contains("type 0d"));
     }

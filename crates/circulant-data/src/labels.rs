@@ -55,8 +55,9 @@ impl Labels {
         counts
     }
 
-    /// More classes than this in a file without names are taken for a mistake (a wrong column).
-    const MOST_CLASSES: i64 = 1 << 20;
+    /// More classes than this are taken for a mistake (a wrong column): ImageNet's largest set has
+    /// 21,841.
+    const MOST_CLASSES: usize = 1 << 15;
 
     pub(crate) fn check(&self, examples: usize, place: &str) -> Result<(), DataError> {
         let Some(values) = &self.values else {
@@ -70,8 +71,16 @@ impl Labels {
             });
         }
         let limit = match self.names.len() {
-            0 => Self::MOST_CLASSES,
-            names => names as i64,
+            0 => Self::MOST_CLASSES as i64,
+            names @ ..=Self::MOST_CLASSES => names as i64,
+            names => {
+                return Err(DataError::format(
+                    place,
+                    format!("at most {} classes", Self::MOST_CLASSES),
+                    names.to_string(),
+                    "another column or array has the labels",
+                ));
+            }
         };
         match values.iter().position(|label| !(0..limit).contains(label)) {
             None => Ok(()),
@@ -99,5 +108,23 @@ impl Labels {
                 "name a file or an array with them, or use the set as out-of-distribution data only"
                     .to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_classes_are_taken_for_a_wrong_column() {
+        let error = |labels: Labels| labels.check(1, "test").unwrap_err().to_string();
+        assert!(Labels::numbered(vec![21_840]).check(1, "test").is_ok());
+        let text = error(Labels::numbered(vec![1 << 15]));
+        assert!(text.contains("a class in 0..32768"), "{text}");
+        let text = error(Labels {
+            values: Some(vec![0]),
+            names: vec![String::new(); (1 << 15) + 1],
+        });
+        assert!(text.contains("at most 32768 classes"), "{text}");
     }
 }

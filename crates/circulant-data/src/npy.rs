@@ -4,7 +4,7 @@
 //! the numbers. NPZ: a zip archive of NPY files. Both orders and both byte orders are read; arrays in
 //! Fortran order are put into C order.
 
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
@@ -15,9 +15,11 @@ use super::idx::name;
 use super::labels::Labels;
 use super::options::ReadOptions;
 use super::read::DataSet;
-use super::stream::{expect_end, open, read_exactly};
+use super::stream::{Limited, MOST_UNPACKED, expect_end, open, read_exactly};
 
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
+/// The longest header: what version 1.0 can say. NumPy itself refuses 10,000 bytes and more.
+const LONGEST_HEADER: usize = 1 << 16;
 
 /// Reads one array. `place` names it in errors.
 pub fn read_array(reader: &mut dyn Read, place: &str) -> Result<Array, DataError> {
@@ -46,6 +48,9 @@ pub fn read_array(reader: &mut dyn Read, place: &str) -> Result<Array, DataError
         .iter()
         .rev()
         .fold(0_usize, |n, &byte| n << 8 | usize::from(byte));
+    if length > LONGEST_HEADER {
+        return Err(foreign(format!("a header of {length} bytes")));
+    }
     let text = read_exactly(reader, length, place, "the NPY header")?;
     let text = String::from_utf8_lossy(&text);
     let header =
@@ -58,7 +63,7 @@ pub fn read_array(reader: &mut dyn Read, place: &str) -> Result<Array, DataError
             "convert it with array.astype('float32') first",
         )
     })?;
-    let count = count(&header.shape, element, place)?;
+    let count = count(&header.shape, element.size(), place)?;
     let numbers = read_numbers(reader, element, header.big_endian, count, place)?;
     expect_end(
         reader,
@@ -130,7 +135,24 @@ pub fn read_npy(path: &Path, options: &ReadOptions) -> Result<DataSet, DataError
 
 /// Reads inputs and labels from an NPZ file.
 pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<DataSet, DataError> {
-    let place = path.display().to_string();
+    npz(open(path)?, options, path.display().to_string())
+}
+
+/// Reads inputs and labels from the bytes of an NPZ file. `place` names it in errors.
+pub fn npz(
+    content: impl Read + Seek,
+    options: &ReadOptions,
+    place: String,
+) -> Result<DataSet, DataError> {
+    unpack_npz(content, options, place, MOST_UNPACKED)
+}
+
+fn unpack_npz(
+    content: impl Read + Seek,
+    options: &ReadOptions,
+    place: String,
+    limit: u64,
+) -> Result<DataSet, DataError> {
     let broken = |error: zip::result::ZipError| {
         DataError::format(
             &place,
@@ -139,7 +161,7 @@ pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<DataSet, DataError
             "the file is cut short, damaged or of another kind: get it again",
         )
     };
-    let mut archive = ZipArchive::new(open(path)?).map_err(broken)?;
+    let mut archive = ZipArchive::new(content).map_err(broken)?;
     let mut names = Vec::new();
     for index in 0..archive.len() {
         let entry = archive.by_index_raw(index).map_err(broken)?;
@@ -155,7 +177,7 @@ pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<DataSet, DataError
     let (inputs, labels) = choose(&names, options, &place)?;
     let mut read = |wanted: &String| {
         let index = names.iter().position(|name| name == wanted).unwrap_or(0);
-        let mut entry = archive.by_index(index).map_err(broken)?;
+        let mut entry = Limited::new(archive.by_index(index).map_err(broken)?, limit);
         read_array(&mut entry, &format!("{place}, array {wanted}"))
     };
     let labels = match &labels {

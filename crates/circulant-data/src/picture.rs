@@ -1,14 +1,20 @@
 //! Decoding PNG and JPEG files to bytes, in parallel, `[channels, height, width]` each.
 
+use std::io::{BufRead, Cursor, Seek};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use image::{DynamicImage, ImageReader, imageops::FilterType};
+use image::{DynamicImage, ImageDecoder, ImageReader, imageops::FilterType};
 use rayon::prelude::*;
 
-use super::array::planes;
+use super::array::{count, planes};
 use super::error::DataError;
-use super::stream::open;
+use super::images::{ImageSet, Pixels};
+use super::labels::Labels;
+use super::stream::{damage, open};
+
+/// The most pixels of one picture, 8192 x 8192: a few bytes of a PNG file can claim any number.
+const MOST_PIXELS: u64 = 1 << 26;
 
 /// Decoded pictures, all of one shape.
 #[derive(Debug)]
@@ -58,8 +64,19 @@ pub(crate) fn decode_all<P: AsRef<Path> + Sync>(
     let channels = wanted
         .channels
         .unwrap_or(if first.color().has_color() { 3 } else { 1 });
+    let shape = [channels, height, width];
+    let mut pixels = Vec::new();
+    let all = count(&[&shape[..], &[paths.len()]].concat(), 1, "the pictures")?;
+    pixels.try_reserve_exact(all).map_err(|_| {
+        DataError::format(
+            "the pictures",
+            "pixels that fit into memory",
+            format!("{} pictures of the shape {shape:?}", paths.len()),
+            "scale them to a smaller size",
+        )
+    })?;
+    pixels.resize(all, 0);
     let row = channels * height * width;
-    let mut pixels = vec![0; row * paths.len()];
     pixels
         .par_chunks_mut(row.max(1))
         .zip(paths)
@@ -81,27 +98,52 @@ pub(crate) fn decode_all<P: AsRef<Path> + Sync>(
             progress(done.fetch_add(1, Ordering::Relaxed) + 1);
             Ok(())
         })?;
-    Ok(Pictures {
-        pixels,
-        shape: [channels, height, width],
-    })
+    Ok(Pictures { pixels, shape })
 }
 
 /// Decodes one file.
 pub(crate) fn decode(path: &Path) -> Result<DynamicImage, DataError> {
+    decode_from(open(path)?, &path.display().to_string())
+}
+
+/// The bytes of one PNG or JPEG file as a set of one picture without labels. `place` names it in errors.
+pub fn parse(content: &[u8], place: &str) -> Result<ImageSet, DataError> {
+    let picture = decode_from(Cursor::new(content), place)?;
+    let [height, width] = [picture.height() as usize, picture.width() as usize];
+    let (pixels, channels) = if picture.color().has_color() {
+        let row = 3 * height * width;
+        (planes(&picture.into_rgb8(), 3, row), 3)
+    } else {
+        (picture.into_luma8().into_raw(), 1)
+    };
+    let shape = [1, channels, height, width];
+    ImageSet::new(Pixels::U8(pixels), shape, Labels::default(), place)
+}
+
+fn decode_from(content: impl BufRead + Seek, place: &str) -> Result<DynamicImage, DataError> {
     let damaged = |found: String| {
         DataError::format(
-            path.display().to_string(),
+            place,
             "a PNG or JPEG picture",
             found,
             "the file is cut short, damaged or of another kind: replace or remove it",
         )
     };
-    ImageReader::new(open(path)?)
+    let decoder = ImageReader::new(content)
         .with_guessed_format()
-        .map_err(DataError::io("read", path))?
-        .decode()
-        .map_err(|error| damaged(error.to_string()))
+        .map_err(|error| damage(error, place))?
+        .into_decoder()
+        .map_err(|error| damaged(error.to_string()))?;
+    let (width, height) = decoder.dimensions();
+    if u64::from(width) * u64::from(height) > MOST_PIXELS {
+        return Err(DataError::format(
+            place,
+            format!("at most {MOST_PIXELS} pixels"),
+            format!("{height} x {width} (height x width)"),
+            "scale the picture down, or get the file again if it should be smaller",
+        ));
+    }
+    DynamicImage::from_decoder(decoder).map_err(|error| damaged(error.to_string()))
 }
 
 fn fit(
@@ -120,7 +162,57 @@ fn fit(
             path.display().to_string(),
             format!("{height} x {width} pixels (height x width) as the first picture"),
             format!("{} x {}", found[0], found[1]),
-            "scale all with --size HEIGHTxWIDTH",
+            "give a size to scale all to",
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use image::GrayImage;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn claims_of_a_header_are_checked_before_anything_is_decoded() {
+        let mut bytes = Vec::new();
+        GrayImage::new(2, 3)
+            .write_to(&mut Cursor::new(&mut bytes), image::ImageFormat::Png)
+            .unwrap();
+        assert_eq!(parse(&bytes, "a.png").unwrap().shape(), [1, 1, 3, 2]);
+        // Width and height are at 16..24 of a PNG file, then five bytes and their checksum.
+        bytes[16..20].copy_from_slice(&20_000_u32.to_be_bytes());
+        bytes[20..24].copy_from_slice(&20_000_u32.to_be_bytes());
+        let sum = crc(&bytes[12..29]);
+        bytes[29..33].copy_from_slice(&sum.to_be_bytes());
+        let error = parse(&bytes, "a.png").unwrap_err().to_string();
+        assert!(
+            error.contains("20000 x 20000") && error.contains("at most"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_size_that_does_not_fit_is_refused() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("a.png");
+        GrayImage::new(2, 2).save(&path).unwrap();
+        for size in [[usize::MAX, 2], [1 << 32, 1 << 30], [1 << 23, 1 << 23]] {
+            let wanted = Wanted {
+                channels: None,
+                size: Some(size),
+            };
+            let error = decode_all(&[&path], wanted, &|_| ()).unwrap_err();
+            assert!(error.to_string().contains("fit into memory"), "{error}");
+        }
+    }
+
+    fn crc(bytes: &[u8]) -> u32 {
+        !bytes.iter().fold(u32::MAX, |sum, &byte| {
+            (0..8).fold(sum ^ u32::from(byte), |sum, _| {
+                sum >> 1 ^ (0xedb8_8320 * (sum & 1))
+            })
+        })
     }
 }

@@ -5,6 +5,7 @@
 //! optional, a file without such a column has numbers only.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::Path;
 
 use csv::{ReaderBuilder, StringRecord};
@@ -13,16 +14,29 @@ use super::error::DataError;
 use super::features::FeatureSet;
 use super::labels::Labels;
 use super::options::ReadOptions;
-use super::stream::{damage, open_unpacked};
+use super::stream::{MOST_UNPACKED, damage, open_unpacked, unpack};
 
 const LABEL_NAMES: [&str; 4] = ["label", "class", "target", "y"];
+/// How tables write that there is no value.
+const MISSING: [&str; 7] = ["", "-", "?", "na", "n/a", "null", "none"];
 
 /// Reads a CSV file.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<FeatureSet, DataError> {
-    let place = path.display().to_string();
-    let mut reader = ReaderBuilder::new()
-        .has_headers(false)
-        .from_reader(open_unpacked(path)?);
+    rows(open_unpacked(path)?, options, path.display().to_string())
+}
+
+/// Reads the bytes of a CSV file, plain or gzip. `place` names it in errors.
+pub fn parse(content: &[u8], options: &ReadOptions, place: &str) -> Result<FeatureSet, DataError> {
+    let reader = unpack(content, place, MOST_UNPACKED)?;
+    rows(reader, options, place.to_owned())
+}
+
+fn rows(
+    content: Box<dyn Read + '_>,
+    options: &ReadOptions,
+    place: String,
+) -> Result<FeatureSet, DataError> {
+    let mut reader = ReaderBuilder::new().has_headers(false).from_reader(content);
     let mut record = StringRecord::new();
     let empty = || DataError::Empty {
         place: place.clone(),
@@ -36,7 +50,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<FeatureSet, DataError>
         Err(_) if options.labels_optional && record.len() > 1 => None,
         Err(error) => return Err(error),
     };
-    let has_header = is_header(&record, label);
+    let has_header = is_header(&record, label, options);
     let columns = record.len();
     let mut values = Vec::new();
     let mut labels = Vec::new();
@@ -66,7 +80,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<FeatureSet, DataError>
 }
 
 fn next(
-    reader: &mut csv::Reader<Box<dyn std::io::Read>>,
+    reader: &mut csv::Reader<Box<dyn Read + '_>>,
     record: &mut StringRecord,
     place: &str,
 ) -> Result<bool, DataError> {
@@ -99,7 +113,7 @@ fn label_column(
     options: &ReadOptions,
     place: &str,
 ) -> Result<usize, DataError> {
-    let help = "name the label column with --label-name, by its name or its number from 0";
+    let help = "give the label column by its name or its number from 0";
     if first.len() < 2 {
         return Err(DataError::format(
             place,
@@ -131,13 +145,27 @@ fn label_column(
     })
 }
 
-/// A line is a header when a column other than the label is no number.
-fn is_header(first: &StringRecord, label: Option<usize>) -> bool {
-    let mut others = first
+/// A line is a header when it names the label column, or has a word in another one. A value that is
+/// missing is no word.
+fn is_header(first: &StringRecord, label: Option<usize>, options: &ReadOptions) -> bool {
+    let is_word = |text: &str| {
+        text.parse::<f32>().is_err() && !MISSING.iter().any(|none| none.eq_ignore_ascii_case(text))
+    };
+    let names_label = |text: &str| match &options.label_name {
+        Some(name) => name.parse::<usize>().is_err() && name.trim().eq_ignore_ascii_case(text),
+        None => true,
+    };
+    first
         .iter()
+        .map(str::trim)
         .enumerate()
-        .filter(|(column, _)| Some(*column) != label);
-    others.any(|(_, text)| text.trim().parse::<f32>().is_err())
+        .any(|(column, text)| {
+            if Some(column) == label {
+                names_label(text)
+            } else {
+                is_word(text)
+            }
+        })
 }
 
 fn number(text: &str, line: u64, column: usize, place: &str) -> Result<f32, DataError> {
@@ -208,11 +236,42 @@ mod tests {
     }
 
     #[test]
+    fn a_first_line_with_a_missing_value_is_no_header() {
+        for missing in ["", " ", "NA", "?", "null"] {
+            let text = format!("{missing},2,0\n1,2,1\n");
+            let error = parse(text.as_bytes(), Some("2")).unwrap_err().to_string();
+            assert!(error.contains("line 1, column 0"), "{missing:?}: {error}");
+            let header = format!("{missing},b,label\n1,2,0\n");
+            assert_eq!(parse(header.as_bytes(), None).unwrap().shape(), [1, 2]);
+        }
+        // Tables without names for their columns number them.
+        let set = parse(b"0,1,label\n5,6,1\n", None).unwrap();
+        assert_eq!(set.values(), [5., 6.]);
+        assert_eq!(set.labels().values, Some(vec![1]));
+    }
+
+    #[test]
+    fn ragged_lines_and_lines_without_numbers_are_named() {
+        let error = |content: &[u8]| parse(content, None).unwrap_err().to_string();
+        for content in [
+            &b"a,label\n1,0,3\n"[..],
+            b"a,label\n1\n",
+            b"a,label\n1,0\n2,1\n3,1,1\n",
+        ] {
+            let text = error(content);
+            assert!(text.contains("2 columns as in the first line"), "{text}");
+        }
+        assert!(error(b"label\n0\n").contains("two columns"));
+        assert!(error(b"label,a\n0,inf\n").contains("found inf"));
+        assert!(error(b"label,a\n0,1e40\n").contains("found inf"));
+    }
+
+    #[test]
     fn damage_is_named() {
         let error = |content: &[u8], label| parse(content, label).unwrap_err().to_string();
         assert!(error(b"", None).contains("is empty"));
         assert!(error(b"a,label\n", None).contains("is empty"));
-        assert!(error(b"1,2,3\n", None).contains("--label-name"));
+        assert!(error(b"1,2,3\n", None).contains("give the label column"));
         assert!(error(b"a,b\n1,2\n", Some("c")).contains("a column \"c\""));
         let text = error(b"a,label\n1,0\n2\n", None);
         assert!(

@@ -1,10 +1,9 @@
 //! safetensors: a JSON header with names, types and places, then the tensors. Only the tensors that are
-//! used are read. Names: see `--input-name`; by default `images`, `features`, `inputs`, `data` or `x`
+//! used are read. Names: see [`ReadOptions`]; by default `images`, `features`, `inputs`, `data` or `x`
 //! with `labels`, `label`, `targets` or `y`, also with `train` or `test` before or behind.
 //! The header's own text may have `classes`: names, separated by commas.
 
-use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, Metadata};
@@ -14,16 +13,23 @@ use super::error::DataError;
 use super::labels::Labels;
 use super::options::ReadOptions;
 use super::read::DataSet;
-use super::stream::{open, read_exactly};
+use super::stream::{damage, open, read_exactly};
 
 /// The format's own limit.
 const LONGEST_HEADER: u64 = 100_000_000;
 
 /// Reads inputs and labels.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<DataSet, DataError> {
-    let place = path.display().to_string();
-    let mut reader = open(path)?;
-    let (start, metadata) = read_header(&mut reader, path, &place)?;
+    parse(open(path)?, options, path.display().to_string())
+}
+
+/// Reads inputs and labels from the bytes of a file. `place` names it in errors.
+pub fn parse(
+    mut reader: impl Read + Seek,
+    options: &ReadOptions,
+    place: String,
+) -> Result<DataSet, DataError> {
+    let (start, metadata) = read_header(&mut reader, &place)?;
     let mut names = metadata.offset_keys();
     names.sort();
     if names.is_empty() {
@@ -55,11 +61,7 @@ pub fn is_safetensors(start: &[u8]) -> bool {
     start.len() > 8 && start[8] == b'{' && start[4..8] == [0; 4]
 }
 
-fn read_header(
-    reader: &mut BufReader<File>,
-    path: &Path,
-    place: &str,
-) -> Result<(u64, Metadata), DataError> {
+fn read_header(reader: &mut (impl Read + Seek), place: &str) -> Result<(u64, Metadata), DataError> {
     let foreign = |found: String| {
         DataError::format(
             place,
@@ -80,9 +82,9 @@ fn read_header(
     let metadata: Metadata =
         serde_json::from_slice(&header[8..]).map_err(|error| foreign(error.to_string()))?;
     let expected = header.len() as u64 + metadata.data_len() as u64;
-    let found = std::fs::metadata(path)
-        .map_err(DataError::io("read", path))?
-        .len();
+    let found = reader
+        .seek(SeekFrom::End(0))
+        .map_err(|error| damage(error, place))?;
     if found < expected {
         return Err(DataError::Truncated {
             place: place.to_owned(),
@@ -94,7 +96,7 @@ fn read_header(
 }
 
 fn read_tensor(
-    reader: &mut BufReader<File>,
+    reader: &mut (impl Read + Seek),
     start: u64,
     metadata: &Metadata,
     name: &str,
@@ -127,7 +129,7 @@ fn read_tensor(
         }
     };
     let (from, to) = info.data_offsets;
-    let count = count(&info.shape, element, &place)?;
+    let count = count(&info.shape, element.size(), &place)?;
     if to.checked_sub(from) != Some(count * element.size()) {
         return Err(DataError::format(
             place,
@@ -140,10 +142,9 @@ fn read_tensor(
             "the header is damaged: get the file again",
         ));
     }
-    let damaged = |error| super::stream::damage(error, &place);
     reader
         .seek(SeekFrom::Start(start + from as u64))
-        .map_err(damaged)?;
+        .map_err(|error| damage(error, &place))?;
     let mut part = reader.take((to - from) as u64);
     Ok(Array {
         shape: info.shape.clone(),

@@ -177,6 +177,15 @@ fn validation(part: &Path, classes: &[String]) -> Result<Listing, DataError> {
                 "the file is cut short or damaged: unpack it again",
             ));
         };
+        // A name that leads out of the folder would make any file of the machine part of the set.
+        if name(Path::new(file)) != file {
+            return Err(DataError::format(
+                place(),
+                "the name of a file in images/",
+                format!("{file:?}"),
+                "the file is damaged or not to be trusted: unpack it again",
+            ));
+        }
         let label = classes.iter().position(|name| name == class);
         let label = label.ok_or_else(|| DataError::Label {
             place: place(),
@@ -324,6 +333,12 @@ mod tests {
             ("val_0.JPEG", "separated by a tab"),
             ("val_0.JPEG\tn01\nval_9.JPEG\tn01\n", "val_9.JPEG"),
             ("", "0 labels"),
+            (
+                "../../train/n01/images/n01_0.JPEG\tn01\n",
+                "the name of a file",
+            ),
+            ("/etc/hostname\tn01\n", "the name of a file"),
+            ("..\tn01\n", "the name of a file"),
         ] {
             fs::write(&annotations, content).unwrap();
             assert!(error().contains(message), "{}", error());

@@ -1,4 +1,4 @@
-//! Downloads that go on where they stopped: an unfinished file stays, and the next try asks for the rest
+//! Downloads that resume where they stopped: an unfinished file stays, and the next try asks for the rest
 //! of it (`Range`). A server that sends everything again is taken at its word.
 
 use std::fs::{self, File, OpenOptions};
@@ -30,6 +30,7 @@ impl Client {
     pub fn new() -> Self {
         let agent = Agent::config_builder()
             .http_status_as_error(false)
+            .timeout_resolve(Some(Duration::from_secs(10)))
             .timeout_connect(Some(Duration::from_secs(10)))
             .timeout_recv_response(Some(Duration::from_secs(30)))
             .timeout_recv_body(Some(Duration::from_secs(1800)))
@@ -38,11 +39,12 @@ impl Client {
         Self { agent }
     }
 
-    /// Downloads to `part`, which has the whole file afterwards.
+    /// Downloads to `part`, which has the whole file afterwards. More than `limit` bytes are refused.
     pub fn get(
         &self,
         address: &str,
         part: &Path,
+        limit: u64,
         progress: &dyn Progress,
     ) -> Result<(), DataError> {
         let mut reason = String::new();
@@ -51,7 +53,7 @@ impl Client {
                 progress.note(&format!("{reason}; trying again"));
                 std::thread::sleep(Duration::from_millis(50 << (2 * attempt)));
             }
-            match self.attempt(address, part, progress) {
+            match self.attempt(address, part, limit, progress) {
                 Ok(()) => return Ok(()),
                 Err(Failure::Again(text)) => reason = text,
                 Err(Failure::Final(error)) => return Err(error),
@@ -59,13 +61,17 @@ impl Client {
         }
         Err(DataError::Http {
             address: address.to_owned(),
-            reason: format!(
-                "{reason}; gave up after {TRIES} tries, run the command again to go on"
-            ),
+            reason: format!("{reason}; gave up after {TRIES} tries, run it again to resume"),
         })
     }
 
-    fn attempt(&self, address: &str, part: &Path, progress: &dyn Progress) -> Result<(), Failure> {
+    fn attempt(
+        &self,
+        address: &str,
+        part: &Path,
+        limit: u64,
+        progress: &dyn Progress,
+    ) -> Result<(), Failure> {
         let have = fs::metadata(part).map_or(0, |metadata| metadata.len());
         let mut request = self.agent.get(address);
         if have > 0 {
@@ -118,50 +124,81 @@ impl Client {
                 )));
             }
         };
-        receive(response, part, start, address, progress)
+        let sent = Sent {
+            response,
+            start,
+            limit,
+            address,
+        };
+        sent.receive(part, progress)
     }
 }
 
-fn receive(
+/// An answer whose body is still to come.
+struct Sent<'a> {
     response: Response<ureq::Body>,
-    part: &Path,
+    /// Where in the file it starts.
     start: u64,
-    address: &str,
-    progress: &dyn Progress,
-) -> Result<(), Failure> {
-    let disk = |error| Failure::Final(DataError::io("write", part)(error));
-    let length = number(response.headers(), header::CONTENT_LENGTH);
-    let total = length.map(|length| start + length);
-    let mut file = open(part, start).map_err(disk)?;
-    let what = address.rsplit('/').next().unwrap_or(address);
-    progress.start(what, start, total);
-    let mut reader = response.into_body().into_reader();
-    let mut buffer = vec![0; 1 << 16];
-    let mut done = start;
-    let end = loop {
-        match reader.read(&mut buffer) {
-            Ok(0) => break Ok(()),
-            Ok(bytes) => {
-                file.write_all(&buffer[..bytes]).map_err(disk)?;
-                done += bytes as u64;
-                progress.advance(bytes as u64);
-            }
-            Err(error) => break Err(error.to_string()),
+    /// The most bytes of the whole file.
+    limit: u64,
+    address: &'a str,
+}
+
+impl Sent<'_> {
+    fn receive(self, part: &Path, progress: &dyn Progress) -> Result<(), Failure> {
+        let (start, limit) = (self.start, self.limit);
+        let disk = |error| Failure::Final(DataError::io("write", part)(error));
+        let too_large = |found: String| {
+            // What is there must not be resumed.
+            fs::remove_file(part).map_err(disk)?;
+            Err(Failure::Final(DataError::Http {
+                address: self.address.to_owned(),
+                reason: format!(
+                    "expected at most {limit} bytes, found {found}; this is another file: use \
+                     another mirror"
+                ),
+            }))
+        };
+        let length = number(self.response.headers(), header::CONTENT_LENGTH);
+        let total = length.map(|length| start.saturating_add(length));
+        let mut file = open(part, start).map_err(disk)?;
+        if let Some(total) = total.filter(|&total| total > limit) {
+            return too_large(total.to_string());
         }
-    };
-    progress.finish();
-    file.sync_all().map_err(disk)?;
-    match (end, total) {
-        (Ok(()), None) => Ok(()),
-        (Ok(()), Some(total)) if done == total => Ok(()),
-        (end, total) => {
-            let total = total.map_or("?".to_owned(), |total| total.to_string());
-            let why = end
-                .err()
-                .unwrap_or_else(|| "the connection ended".to_owned());
-            Err(Failure::Again(format!(
-                "{what}: interrupted after {done} of {total} bytes ({why})"
-            )))
+        let what = self.address.rsplit('/').next().unwrap_or(self.address);
+        progress.start(what, start, total);
+        let mut reader = self.response.into_body().into_reader();
+        let mut buffer = vec![0; 1 << 16];
+        let mut done = start;
+        let end = loop {
+            match reader.read(&mut buffer) {
+                Ok(0) => break Ok(()),
+                Ok(bytes) => {
+                    done += bytes as u64;
+                    if done > limit {
+                        progress.finish();
+                        return too_large("more".to_owned());
+                    }
+                    file.write_all(&buffer[..bytes]).map_err(disk)?;
+                    progress.advance(bytes as u64);
+                }
+                Err(error) => break Err(error.to_string()),
+            }
+        };
+        progress.finish();
+        file.sync_all().map_err(disk)?;
+        match (end, total) {
+            (Ok(()), None) => Ok(()),
+            (Ok(()), Some(total)) if done == total => Ok(()),
+            (end, total) => {
+                let total = total.map_or("?".to_owned(), |total| total.to_string());
+                let why = end
+                    .err()
+                    .unwrap_or_else(|| "the connection ended".to_owned());
+                Err(Failure::Again(format!(
+                    "{what}: interrupted after {done} of {total} bytes ({why})"
+                )))
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::super::error::DataError;
 use super::super::idx::name;
 use super::super::known::KnownFile;
-use super::super::stream::{damage, open_unpacked};
+use super::super::stream::{Limited, damage, open_unpacked};
 use super::{Job, pictures, registry};
 use tar::Archive;
 
@@ -98,7 +98,8 @@ pub(super) fn take_archive(job: &Job<'_>, path: &Path) -> Result<(), DataError> 
         } else if pictures::is_wanted(job.known, &file) {
             let target = unpacked.path().join(&file);
             let mut to = fs::File::create(&target).map_err(DataError::io("write", &target))?;
-            std::io::copy(&mut entry, &mut to).map_err(damaged)?;
+            let mut entry = Limited::new(entry, pictures::MOST_BYTES);
+            std::io::copy(&mut entry, &mut to).map_err(|error| damage(error, &place))?;
         }
     }
     pictures::take(job, unpacked.path())

@@ -250,12 +250,14 @@ impl Job<'_> {
         let address = format!("{base}/{file}");
         let part = self.part(base, file);
         let had_part = part.exists();
-        client.get(&address, &part, self.progress)?;
+        // Packing makes files smaller, or larger by their headers.
+        let limit = self.known.bytes() + self.known.bytes() / 8 + (1 << 20);
+        client.get(&address, &part, limit, self.progress)?;
         match self.use_part(&part, || take(&part)) {
             Err(
                 DataError::Checksum { .. } | DataError::Truncated { .. } | DataError::Format { .. },
             ) if had_part => {
-                client.get(&address, &part, self.progress)?;
+                client.get(&address, &part, limit, self.progress)?;
                 self.use_part(&part, || take(&part))
             }
             result => result,

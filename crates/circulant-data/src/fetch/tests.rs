@@ -250,6 +250,68 @@ fn wrong_content_never_enters_the_cache() {
 }
 
 #[test]
+fn a_server_cannot_fill_the_disk() {
+    let (folder, mut options) = setup();
+    let known = toy(Packing::Gzip);
+    let server = online(&folder, &mut options);
+    let packed = folder.path().join("mirror/toy/train-images.gz");
+    fs::write(&packed, vec![7; 4 << 20]).unwrap();
+    for (length, found) in [
+        (None, "found 4194304"),
+        (Some(u64::MAX), "found 18446744073709551615"),
+        // Without a length, the bytes are counted as they come.
+        (Some(0), "found more"),
+    ] {
+        *server.length.lock().unwrap() = length;
+        let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
+        assert!(
+            error.contains("at most") && error.contains(found),
+            "{error}"
+        );
+        assert!(cached(&options).is_empty(), "{:?}", cached(&options));
+    }
+    // A part that was there does not make the sum of the lengths overflow.
+    let job = Job {
+        known: &known,
+        cache: &options.cache,
+        progress: &Silent,
+    };
+    let part = job.part(&format!("{}/toy", server.base), "train-images.gz");
+    fs::write(&part, [7; 1000]).unwrap();
+    *server.length.lock().unwrap() = Some(u64::MAX);
+    let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
+    assert!(error.contains("at most"), "{error}");
+}
+
+#[test]
+fn files_of_an_archive_are_bounded() {
+    /// A tar archive of one file of zeros, made as it is read.
+    fn archive(name: &str, size: u64) -> impl std::io::Read {
+        use std::io::Read;
+        let mut header = tar::Header::new_gnu();
+        header.set_path(name).unwrap();
+        header.set_size(size);
+        header.set_cksum();
+        std::io::Cursor::new(header.as_bytes().to_vec()).chain(std::io::repeat(0).take(size + 1024))
+    }
+    let (folder, options) = setup();
+    let known = crate::known::CIFAR10;
+    fs::create_dir_all(options.cache.folder(&known)).unwrap();
+    let job = Job {
+        known: &known,
+        cache: &options.cache,
+        progress: &Silent,
+    };
+    let path = folder.path().join("cifar10.tar.gz");
+    let mut encoder = GzEncoder::new(File::create(&path).unwrap(), Compression::fast());
+    let mut content = archive("data_batch_1.png", pictures::MOST_BYTES + 1);
+    std::io::copy(&mut content, &mut encoder).unwrap();
+    encoder.finish().unwrap();
+    let error = local::take_archive(&job, &path).unwrap_err().to_string();
+    assert!(error.contains("at most 67108864 bytes"), "{error}");
+}
+
+#[test]
 fn archives_are_unpacked_from_a_server_and_a_folder() {
     let (folder, mut options) = setup();
     let known = toy(Packing::Tar("toy-fashion-mnist.tar.gz"));

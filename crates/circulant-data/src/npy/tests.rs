@@ -104,6 +104,57 @@ fn damage_is_named() {
 }
 
 #[test]
+fn long_headers_are_refused_before_they_are_read() {
+    let mut bytes = [MAGIC, &[2, 0]].concat();
+    bytes.extend(100_000_u32.to_le_bytes());
+    bytes.resize(200_000, b' ');
+    let error = array(&bytes).unwrap_err().to_string();
+    assert!(error.contains("a header of 100000 bytes"), "{error}");
+}
+
+#[test]
+fn no_rows_and_no_columns_are_named() {
+    let set = |shape: &str| {
+        let array = array(&npy("<f4", false, shape, &[]))?;
+        array.into_set(Labels::default(), "test".into())
+    };
+    for shape in ["(0, 4)", "(4, 0)", "(0,0)", "(3, 0, 2)", "(0, 1, 28, 28)"] {
+        let error = set(shape).unwrap_err().to_string();
+        assert!(error.contains("is empty"), "{error}");
+    }
+    // No bytes are needed for these, but their sizes cannot be multiplied.
+    for shape in [
+        "(0, 8589934592, 8589934592, 1)",
+        "(8589934592, 8589934592, 0)",
+    ] {
+        for fortran in [false, true] {
+            let error = array(&npy("|u1", fortran, shape, &[])).unwrap_err();
+            assert!(error.to_string().contains("fit into memory"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn what_npz_unpacks_to_is_bounded() {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default();
+    archive.start_file("x.npy", options).unwrap();
+    let zeros = npy("|u1", false, "(1000, 1000)", &[0; 1_000_000]);
+    archive.write_all(&zeros).unwrap();
+    let packed = archive.finish().unwrap().into_inner();
+    let read = |limit| {
+        let content = std::io::Cursor::new(&packed);
+        unpack_npz(content, &ReadOptions::default(), "x.npz".into(), limit)
+    };
+    assert!(read(zeros.len() as u64).is_ok());
+    let error = read(zeros.len() as u64 - 1).unwrap_err().to_string();
+    assert!(
+        error.contains("at most") && error.contains("unpack it first"),
+        "{error}"
+    );
+}
+
+#[test]
 fn labels_are_found_beside_the_inputs() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("x_train.npy");

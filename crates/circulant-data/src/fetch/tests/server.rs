@@ -13,8 +13,10 @@ pub struct Server {
     pub base: String,
     /// How many answers are cut.
     pub cut: Arc<AtomicUsize>,
-    /// Whether it can go on in the middle.
+    /// Whether it can resume in the middle.
     pub ranges: Arc<AtomicBool>,
+    /// The length that it claims, 0 for none at all.
+    pub length: Arc<Mutex<Option<u64>>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
@@ -26,11 +28,13 @@ impl Server {
             base: format!("http://{}", listener.local_addr().unwrap()),
             cut: Arc::default(),
             ranges: Arc::new(AtomicBool::new(true)),
+            length: Arc::default(),
             requests: Arc::default(),
         };
-        let (cut, ranges, requests) = (
+        let (cut, ranges, length, requests) = (
             server.cut.clone(),
             server.ranges.clone(),
+            server.length.clone(),
             server.requests.clone(),
         );
         let folder = folder.to_owned();
@@ -40,7 +44,8 @@ impl Server {
                 let left = cut.load(Ordering::SeqCst);
                 let cuts = left > 0;
                 cut.store(left.saturating_sub(1), Ordering::SeqCst);
-                answer(stream.unwrap(), &folder, cuts, can_range, &requests);
+                let claim = *length.lock().unwrap();
+                answer(stream.unwrap(), &folder, cuts, can_range, claim, &requests);
             }
         });
         server
@@ -57,6 +62,7 @@ fn answer(
     folder: &Path,
     cuts: bool,
     ranges: bool,
+    claim: Option<u64>,
     log: &Mutex<Vec<String>>,
 ) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
@@ -93,10 +99,11 @@ fn answer(
         ),
     };
     let body = &body[start.min(total)..];
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{range}Connection: close\r\n\r\n",
-        body.len()
-    );
+    let length = match claim.unwrap_or(body.len() as u64) {
+        0 => String::new(),
+        length => format!("Content-Length: {length}\r\n"),
+    };
+    let head = format!("HTTP/1.1 {status}\r\n{length}{range}Connection: close\r\n\r\n");
     let _ = stream.write_all(head.as_bytes());
     let end = if cuts { body.len() / 2 } else { body.len() };
     let _ = stream.write_all(&body[..end]);
