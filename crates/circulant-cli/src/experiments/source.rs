@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context, ensure};
 use burn::tensor::{Tensor, TensorData};
-use circulant::data::{BatchOrder, LabelledData};
+use circulant::data::{BatchOrder, ByteScale, LabelledData};
 
 use super::config::{DataConfig, Draw};
 use super::progress::{Busy, WorkProgress};
@@ -239,6 +239,7 @@ pub fn labelled(
     let data = match set.pixels() {
         Pixels::U8(bytes) => {
             let scale = normalisation.byte_scale(shape[1])?;
+            let scale = ByteScale::standardised(scale.0, &scale.1)?;
             LabelledData::from_bytes(bytes.clone(), scale, shape, labels, classes, &device)
         }
         Pixels::F32(_) => {

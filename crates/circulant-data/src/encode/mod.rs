@@ -1,23 +1,23 @@
 //! Features of pictures from a frozen encoder: any ONNX file with one picture as input, `[N, 3, H, W]`, and a pooled output,
-//! `[N, features]` or `[N, features, 1, 1]`. tract runs it, in pure Rust.
+//! `[N, features]` or `[N, features, 1, 1]`. tract runs it, in pure Rust, if this crate is built
+//! with its feature `encoder`.
 //!
 //! Small groups of pictures go through, as many groups at once as there are threads: every core has work from the first layer to
 //! the last, and the features of a picture do not depend on its neighbours.
 
 mod file;
 mod preprocess;
+mod runtime;
 
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
-use tract_onnx::prelude::{
-    DatumExt, Framework, InferenceModelExt, IntoRunnable, Tensor, TypedRunnableModel, tvec,
-};
 
+use self::runtime::Runtime;
+use super::array::count;
 use super::error::DataError;
 use super::fingerprint::Fingerprint;
 use super::images::ImageSet;
@@ -30,7 +30,7 @@ const GROUP: usize = 8;
 
 /// An encoder for pictures of one size.
 pub struct Encoder {
-    plan: Arc<TypedRunnableModel>,
+    runtime: Runtime,
     preprocessing: Preprocessing,
     /// `[height, width]` of its input.
     size: [usize; 2],
@@ -57,32 +57,28 @@ impl Encoder {
                 "an ONNX encoder with the input [N, 3, H, W] and a pooled output [N, features]";
             DataError::format(place.clone(), expected, found, help)
         };
-        let not_onnx = |error: tract_onnx::prelude::TractError| {
+        let not_onnx = |reason: String| {
             wrong(
-                format!("{error:#}"),
-                "export it again, with the pictures' size left open or equal to --resize",
+                reason,
+                "export it again, with the pictures' size left open or equal to what they are \
+                 scaled to",
             )
         };
         let shape = [GROUP, 3, size[0], size[1]];
-        let model = tract_onnx::onnx()
-            .model_for_read(&mut &bytes[..])
-            .and_then(|model| model.with_input_fact(0, f32::fact(shape).into()))
-            .and_then(|model| model.into_optimized())
-            .map_err(not_onnx)?;
-        let output = model.output_fact(0).map_err(not_onnx)?;
-        let dims: Option<Vec<usize>> = output.shape.as_concrete().map(<[usize]>::to_vec);
-        let features = match dims.as_deref() {
-            Some([GROUP, features] | [GROUP, features, 1, 1]) if *features > 0 => *features,
-            other => {
+        let values = vec![0.0; count(&shape, size_of::<f32>(), &place)?];
+        let runtime = Runtime::load(&bytes, shape).map_err(not_onnx)?;
+        let output = runtime.run(&values).map_err(not_onnx)?.shape;
+        let features = match output[..] {
+            [GROUP, features] | [GROUP, features, 1, 1] if features > 0 => features,
+            _ => {
                 return Err(wrong(
-                    format!("an output of the shape {other:?} for {GROUP} pictures"),
+                    format!("an output of the shape {output:?} for {GROUP} pictures"),
                     "cut the file behind its pooling, before the classifier",
                 ));
             }
         };
-        let plan = model.into_runnable().map_err(not_onnx)?;
         Ok(Self {
-            plan,
+            runtime,
             preprocessing,
             size,
             features,
@@ -144,19 +140,8 @@ impl Encoder {
             values.extend(self.preprocessing.apply(set, index));
         }
         values.resize(GROUP * 3 * self.size[0] * self.size[1], 0.0);
-        let input = Tensor::from_shape(&[GROUP, 3, self.size[0], self.size[1]], &values)
-            .map_err(|error| failed(error.to_string()))?;
-        let output = self
-            .plan
-            .run(tvec!(input.into()))
-            .map_err(|error| failed(error.to_string()))?;
-        let rows: Vec<f32> = output[0]
-            .to_plain_array_view::<f32>()
-            .map_err(|error| failed(error.to_string()))?
-            .iter()
-            .copied()
-            .take(indices.len() * self.features)
-            .collect();
+        let mut rows = self.runtime.run(&values).map_err(failed)?.values;
+        rows.truncate(indices.len() * self.features);
         match rows.iter().find(|x| !x.is_finite()) {
             Some(x) => Err(failed(format!("{x} among them"))),
             None => Ok(rows),
@@ -164,5 +149,5 @@ impl Encoder {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "encoder"))]
 mod tests;
