@@ -61,7 +61,10 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("circulant: {error:#}");
+            match commands::advice(&error) {
+                Some(help) => eprintln!("circulant: {error:#}; {help}"),
+                None => eprintln!("circulant: {error:#}"),
+            }
             ExitCode::FAILURE
         }
     }

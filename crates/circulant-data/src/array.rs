@@ -13,7 +13,7 @@ use std::io::Read;
 
 use half::{bf16, f16};
 
-use super::error::DataError;
+use super::error::{DataError, Setting};
 use super::features::FeatureSet;
 use super::images::{ImageSet, Pixels};
 use super::labels::Labels;
@@ -294,8 +294,9 @@ pub(crate) fn choose(
             place,
             expected,
             format!("the arrays {}", names.join(", ")),
-            "name the arrays with --input-name and --label-name",
+            "give the names of the arrays",
         )
+        .by(Setting::ArrayNames)
     };
     let named = |wanted: &String| {
         let found = names.iter().find(|name| *name == wanted);
@@ -376,7 +377,7 @@ mod tests {
         options.split = super::super::options::Split::Test;
         assert_eq!(pick(&options), ("x_test".into(), Some("y_test".into())));
         options.label_name = Some("z".into());
-        let error = choose(&names, &options, "test").unwrap_err().to_string();
-        assert!(error.contains("--label-name"), "{error}");
+        let error = choose(&names, &options, "test").unwrap_err();
+        assert_eq!(error.setting(), Some(Setting::ArrayNames), "{error}");
     }
 }

@@ -53,19 +53,17 @@ pub fn read_folder(folder: &Path, split: Split) -> Result<ImageSet, DataError> {
     for file in files {
         read_batch(&folder.join(file), &mut pixels, &mut labels)?;
     }
-    let names = CLASSES.map(str::to_owned).to_vec();
+    set(pixels, labels, folder.display().to_string())
+}
+
+fn set(pixels: Vec<u8>, labels: Vec<i64>, place: String) -> Result<ImageSet, DataError> {
     let labels = Labels {
         values: Some(labels),
-        names,
+        names: CLASSES.map(str::to_owned).to_vec(),
     };
     let [channels, height, width] = SHAPE;
     let shape = [pixels.len() / PIXELS, channels, height, width];
-    ImageSet::new(
-        Pixels::U8(pixels),
-        shape,
-        labels,
-        folder.display().to_string(),
-    )
+    ImageSet::new(Pixels::U8(pixels), shape, labels, place)
 }
 
 fn read_batch(path: &Path, pixels: &mut Vec<u8>, labels: &mut Vec<i64>) -> Result<(), DataError> {
@@ -73,6 +71,24 @@ fn read_batch(path: &Path, pixels: &mut Vec<u8>, labels: &mut Vec<i64>) -> Resul
     let bytes = fs::metadata(path)
         .map_err(DataError::io("open", path))?
         .len() as usize;
+    let content = read_exactly(&mut open(path)?, bytes, &place, "records")?;
+    add_records(&content, place, pixels, labels)
+}
+
+/// The bytes of one batch as a set. `place` names it in errors.
+pub fn parse(content: &[u8], place: &str) -> Result<ImageSet, DataError> {
+    let (mut pixels, mut labels) = (Vec::new(), Vec::new());
+    add_records(content, place.to_owned(), &mut pixels, &mut labels)?;
+    set(pixels, labels, place.to_owned())
+}
+
+fn add_records(
+    content: &[u8],
+    place: String,
+    pixels: &mut Vec<u8>,
+    labels: &mut Vec<i64>,
+) -> Result<(), DataError> {
+    let bytes = content.len();
     if bytes == 0 {
         return Err(DataError::Empty {
             place,
@@ -86,7 +102,6 @@ fn read_batch(path: &Path, pixels: &mut Vec<u8>, labels: &mut Vec<i64>) -> Resul
             found: format!("{bytes} bytes, {} too many", bytes % RECORD),
         });
     }
-    let content = read_exactly(&mut open(path)?, bytes, &place, "records")?;
     pixels.reserve(bytes / RECORD * PIXELS);
     for record in content.chunks_exact(RECORD) {
         if usize::from(record[0]) >= CLASSES.len() {

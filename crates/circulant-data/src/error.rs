@@ -3,6 +3,22 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// A setting of the caller that helps against an error. A program can say what it is called there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Setting {
+    /// The names of the arrays with inputs and labels, in [`ReadOptions`](crate::ReadOptions).
+    ArrayNames,
+    /// The label column of a table, there too.
+    LabelColumn,
+    /// The size that pictures are scaled to, there too.
+    PictureSize,
+    /// The size that pictures are scaled to for an encoder.
+    EncoderSize,
+    /// Where features are written.
+    Output,
+}
+
 /// An error of the data part. Every message says what was expected, what was found and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
@@ -45,6 +61,8 @@ pub enum DataError {
         found: String,
         /// What to do.
         help: String,
+        /// The setting that does it, if there is one.
+        setting: Option<Setting>,
     },
     /// As many labels as examples are needed.
     #[error(
@@ -115,7 +133,7 @@ pub enum DataError {
         known: Vec<&'static str>,
     },
     /// A known data set that is not in the cache.
-    #[error("{name} is not in the cache {}: {file} is {state}; run `circulant data fetch {name}`", cache.display())]
+    #[error("{name} is not in the cache {}: {file} is {state}; fetch it first", cache.display())]
     NotCached {
         /// The data set.
         name: &'static str,
@@ -162,8 +180,8 @@ pub enum DataError {
     },
     /// Every source failed.
     #[error(
-        "could not get {name}. Tried:\n{}\nDownload {files} on another machine and run \
-         `circulant data fetch {name} --from FOLDER`",
+        "could not get {name}. Tried:\n{}\nDownload {files} on another machine \
+         and fetch from the folder that has them",
         tried.iter().map(|line| format!("  - {line}")).collect::<Vec<_>>().join("\n")
     )]
     NoSource {
@@ -199,6 +217,23 @@ impl DataError {
             expected: expected.into(),
             found: found.into(),
             help: help.into(),
+            setting: None,
+        }
+    }
+
+    /// The same, with the setting that helps.
+    pub(crate) fn by(mut self, helps: Setting) -> Self {
+        if let Self::Format { setting, .. } = &mut self {
+            *setting = Some(helps);
+        }
+        self
+    }
+
+    /// The setting of the caller that helps, if there is one.
+    pub fn setting(&self) -> Option<Setting> {
+        match self {
+            Self::Format { setting, .. } => *setting,
+            _ => None,
         }
     }
 

@@ -109,6 +109,7 @@ mod tests {
     use image::{GrayImage, Luma, Rgb, RgbImage};
     use tempfile::TempDir;
 
+    use super::super::error::Setting;
     use super::*;
 
     fn grey(path: &Path, size: u32, value: u8) {
@@ -149,8 +150,8 @@ mod tests {
             split: super::super::Split::Test,
             ..Default::default()
         };
-        let error = read(root, &options).unwrap_err().to_string();
-        assert!(error.contains("--size"), "{error}");
+        let error = read(root, &options).unwrap_err();
+        assert_eq!(error.setting(), Some(Setting::PictureSize), "{error}");
         options.size = Some([2, 4]);
         let set = read(root, &options).unwrap();
         assert_eq!(set.shape(), [2, 3, 2, 4]);

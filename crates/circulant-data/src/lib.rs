@@ -34,7 +34,7 @@ pub mod tiny_imagenet;
 
 pub use self::array::{Array, Element, Numbers};
 pub use self::cache::Cache;
-pub use self::error::DataError;
+pub use self::error::{DataError, Setting};
 pub use self::features::FeatureSet;
 pub use self::fingerprint::Fingerprint;
 pub use self::images::{ImageSet, Pixels};

@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::error::DataError;
+
 /// A part of a data set that comes in two.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
     /// For training.
@@ -18,6 +20,9 @@ pub enum Split {
 }
 
 impl Split {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Train, Self::Test];
+
     /// Words that mark the part in the names of files and arrays.
     pub(crate) fn words(self) -> &'static [&'static str] {
         match self {
@@ -41,6 +46,32 @@ impl fmt::Display for Split {
     }
 }
 
+impl FromStr for Split {
+    type Err = DataError;
+
+    fn from_str(name: &str) -> Result<Self, DataError> {
+        by_name(&Self::ALL, name, "a part of a data set")
+    }
+}
+
+/// The one of `all` that is displayed as `name`.
+pub(crate) fn by_name<T: Copy + fmt::Display>(
+    all: &[T],
+    name: &str,
+    what: &str,
+) -> Result<T, DataError> {
+    let found = all.iter().find(|one| one.to_string() == name);
+    found.copied().ok_or_else(|| {
+        let names: Vec<String> = all.iter().map(T::to_string).collect();
+        DataError::format(
+            what,
+            names.join(" or "),
+            format!("{name:?}"),
+            "use one of these",
+        )
+    })
+}
+
 /// How to read a path. The default fits data sets with the usual names.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -57,4 +88,18 @@ pub struct ReadOptions {
     pub size: Option<[usize; 2]>,
     /// A CSV file without the label column has no labels, instead of being refused.
     pub labels_optional: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for split in Split::ALL {
+            assert_eq!(split.to_string().parse::<Split>().unwrap(), split);
+        }
+        let error = "validation".parse::<Split>().unwrap_err().to_string();
+        assert!(error.contains("train or test"), "{error}");
+    }
 }

@@ -8,7 +8,7 @@ use image::{DynamicImage, ImageDecoder, ImageReader, imageops::FilterType};
 use rayon::prelude::*;
 
 use super::array::{count, planes};
-use super::error::DataError;
+use super::error::{DataError, Setting};
 use super::images::{ImageSet, Pixels};
 use super::labels::Labels;
 use super::stream::{damage, open};
@@ -163,7 +163,8 @@ fn fit(
             format!("{height} x {width} pixels (height x width) as the first picture"),
             format!("{} x {}", found[0], found[1]),
             "give a size to scale all to",
-        ))
+        )
+        .by(Setting::PictureSize))
     }
 }
 

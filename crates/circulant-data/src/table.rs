@@ -10,7 +10,7 @@ use std::path::Path;
 
 use csv::{ReaderBuilder, StringRecord};
 
-use super::error::DataError;
+use super::error::{DataError, Setting};
 use super::features::FeatureSet;
 use super::labels::Labels;
 use super::options::ReadOptions;
@@ -141,7 +141,7 @@ fn label_column(
         };
         let names: Vec<&str> = first.iter().take(8).collect();
         let found = format!("{} columns: {} ...", first.len(), names.join(", "));
-        DataError::format(place, expected, found, help)
+        DataError::format(place, expected, found, help).by(Setting::LabelColumn)
     })
 }
 

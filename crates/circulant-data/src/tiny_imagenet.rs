@@ -165,9 +165,32 @@ fn train(part: &Path, classes: &[String]) -> Result<Listing, DataError> {
 fn validation(part: &Path, classes: &[String]) -> Result<Listing, DataError> {
     let path = part.join(ANNOTATIONS);
     let text = fs::read_to_string(&path).map_err(DataError::io("read", &path))?;
-    let mut listing = Listing::default();
+    let place = path.display().to_string();
+    let (files, labels): Listing = annotations(&text, classes, &place)?
+        .into_iter()
+        .map(|(file, label)| (part.join("images").join(file), label))
+        .unzip();
+    let images = pictures(&part.join("images"))?.len();
+    if images != labels.len() {
+        return Err(DataError::LabelCount {
+            place,
+            examples: images,
+            labels: labels.len(),
+        });
+    }
+    Ok((files, labels))
+}
+
+/// The names of pictures and their classes, from the text of `val_annotations.txt`. `place` names it in
+/// errors.
+pub fn annotations<'a>(
+    text: &'a str,
+    classes: &[String],
+    place: &str,
+) -> Result<Vec<(&'a str, i64)>, DataError> {
+    let mut listing = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let place = || format!("{}, line {}", path.display(), index + 1);
+        let place = || format!("{place}, line {}", index + 1);
         let mut fields = line.split('\t');
         let (Some(file), Some(class)) = (fields.next(), fields.next()) else {
             return Err(DataError::format(
@@ -193,16 +216,7 @@ fn validation(part: &Path, classes: &[String]) -> Result<Listing, DataError> {
             label: class.to_owned(),
             expected: format!("one of the {} classes of train/", classes.len()),
         })?;
-        listing.0.push(part.join("images").join(file));
-        listing.1.push(label as i64);
-    }
-    let images = pictures(&part.join("images"))?.len();
-    if images != listing.1.len() {
-        return Err(DataError::LabelCount {
-            place: path.display().to_string(),
-            examples: images,
-            labels: listing.1.len(),
-        });
+        listing.push((file, label as i64));
     }
     Ok(listing)
 }

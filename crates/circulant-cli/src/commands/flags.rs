@@ -1,13 +1,27 @@
 //! Flags that several commands share.
 
+use std::error::Error;
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::reading::parse_size;
 use circulant_data::Cache;
 use circulant_data::encode::{ChannelOrder, Preprocessing};
 use circulant_data::fetch::FetchOptions;
+
+/// A flag whose values are known by what they display: the data crate has no flags of its own.
+pub(super) fn one_of<T>(all: &[T]) -> impl TypedValueParser<Value = T> + use<T>
+where
+    T: Display + FromStr + Clone + Send + Sync + 'static,
+    T::Err: Error + Send + Sync + 'static,
+{
+    let names: Vec<String> = all.iter().map(T::to_string).collect();
+    PossibleValuesParser::new(names).try_map(|name| name.parse())
+}
 
 /// Where data sets come from.
 #[derive(Debug, Clone, Default, Args)]
@@ -48,7 +62,7 @@ pub struct Preparing {
     #[arg(long, value_name = "R,G,B", value_delimiter = ',')]
     std: Vec<f32>,
     /// The order in which the encoder wants the channels.
-    #[arg(long, value_enum, default_value_t = ChannelOrder::Rgb)]
+    #[arg(long, value_parser = one_of(&ChannelOrder::ALL), default_value_t = ChannelOrder::Rgb)]
     order: ChannelOrder,
 }
 

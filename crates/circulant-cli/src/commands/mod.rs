@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+mod advice;
 pub mod certify;
 pub mod curvature;
 pub mod data;
@@ -14,3 +15,5 @@ pub mod predict;
 mod reading;
 pub mod reproduce;
 pub mod train;
+
+pub use advice::advice;

@@ -1,4 +1,4 @@
-//! The features of a set in a safetensors file, computed over several sittings if need be.
+//! The features of a set in a safetensors file, computed over several runs if need be.
 //!
 //! While it grows, the file is `OUT.partial`: one line of JSON that says what it belongs to, then rows of f32. What a process
 //! that died left behind is good up to its last whole row. When all rows are there it becomes `OUT`, with tensors
@@ -14,7 +14,7 @@ use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
 
 use super::super::cache::store_tensors;
-use super::super::error::DataError;
+use super::super::error::{DataError, Setting};
 use super::super::images::ImageSet;
 use super::preprocess::Preprocessing;
 
@@ -85,11 +85,12 @@ impl FeatureFile {
             path.display().to_string(),
             "features of these pictures by this encoder with this preprocessing",
             "a file with other content",
-            "choose another place with --out, or delete it",
+            "choose another place, or delete it",
         )
+        .by(Setting::Output)
     }
 
-    /// Begins the file for `path`, or goes on with what is there.
+    /// Begins the file for `path`, or resumes what is there.
     pub fn open(path: &Path, identity: Identity) -> Result<Self, DataError> {
         let mut name = path.as_os_str().to_owned();
         name.push(".partial");

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use self::runtime::Runtime;
 use super::array::count;
-use super::error::DataError;
+use super::error::{DataError, Setting};
 use super::fingerprint::Fingerprint;
 use super::images::ImageSet;
 
@@ -63,6 +63,7 @@ impl Encoder {
                 "export it again, with the pictures' size left open or equal to what they are \
                  scaled to",
             )
+            .by(Setting::EncoderSize)
         };
         let shape = [GROUP, 3, size[0], size[1]];
         let values = vec![0.0; count(&shape, size_of::<f32>(), &place)?];

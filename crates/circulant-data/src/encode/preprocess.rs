@@ -1,14 +1,18 @@
 //! From stored pictures to what an encoder wants: size, order of channels, mean and deviation.
 
+use std::fmt;
+use std::str::FromStr;
+
 use image::imageops::{FilterType, resize};
 use image::{ImageBuffer, Rgb};
 use serde::{Deserialize, Serialize};
 
 use super::super::error::DataError;
 use super::super::images::{ImageSet, Pixels};
+use super::super::options::by_name;
 
 /// The order of the channels.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChannelOrder {
     /// Red first.
@@ -16,6 +20,28 @@ pub enum ChannelOrder {
     Rgb,
     /// Blue first.
     Bgr,
+}
+
+impl ChannelOrder {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Rgb, Self::Bgr];
+}
+
+impl fmt::Display for ChannelOrder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Rgb => "rgb",
+            Self::Bgr => "bgr",
+        })
+    }
+}
+
+impl FromStr for ChannelOrder {
+    type Err = DataError;
+
+    fn from_str(name: &str) -> Result<Self, DataError> {
+        by_name(&Self::ALL, name, "an order of channels")
+    }
 }
 
 /// What is done to a picture, in this order. Numbers are in `[0, 1]` where the file has bytes.

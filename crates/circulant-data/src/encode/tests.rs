@@ -82,7 +82,7 @@ fn features_are_those_of_onnxruntime() {
 }
 
 #[test]
-fn a_file_grows_over_sittings() {
+fn a_file_grows_over_several_runs() {
     let folder = TempDir::new().unwrap();
     let (set, encoder) = (pictures(), encoder(Preprocessing::default()));
     let rows = encoder.encode(&set, 0..5).unwrap();

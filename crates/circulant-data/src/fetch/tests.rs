@@ -160,7 +160,7 @@ fn a_download_that_was_given_up_goes_on_in_the_next_run() {
     server.cut.store(4, Ordering::SeqCst);
     let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
     assert!(
-        error.contains("interrupted") && error.contains("--from"),
+        error.contains("interrupted") && error.contains("fetch from the folder"),
         "{error}"
     );
     let left = cached(&options);

@@ -1,0 +1,6 @@
+//! The bodies of the fuzz targets, one function per reader of foreign files. They panic, hang or fill the
+//! memory if the reader does; what it returns does not matter.
+
+mod data;
+
+pub use data::*;
