@@ -23,6 +23,14 @@ impl Split {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Train, Self::Test];
 
+    /// As flags and settings write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Test => "test",
+        }
+    }
+
     /// Words that mark the part in the names of files and arrays.
     pub(crate) fn words(self) -> &'static [&'static str] {
         match self {
@@ -39,10 +47,7 @@ impl Split {
 
 impl fmt::Display for Split {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Train => "train",
-            Self::Test => "test",
-        })
+        formatter.write_str(self.name())
     }
 }
 

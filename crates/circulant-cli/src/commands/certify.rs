@@ -41,7 +41,7 @@ pub struct Certify {
     #[arg(long, value_name = "NAME|PATH")]
     data: String,
     /// The part to read, where there are two.
-    #[arg(long, value_parser = super::flags::one_of(&Split::ALL), default_value_t = Split::Test)]
+    #[arg(long, value_parser = super::flags::split(), default_value_t = Split::Test)]
     split: Split,
     /// Certify the predicted class, right or wrong, though there are labels.
     #[arg(long)]

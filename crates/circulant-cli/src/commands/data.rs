@@ -189,7 +189,7 @@ struct Info {
     /// The name of a data set of `data list`, or a path (`./mnist` for a folder with such a name).
     path: PathBuf,
     /// The part to read, where there are two.
-    #[arg(long, value_parser = super::flags::one_of(&Split::ALL), default_value_t = Split::Train)]
+    #[arg(long, value_parser = super::flags::split(), default_value_t = Split::Train)]
     split: Split,
     /// A file with the labels, for IDX and NPY.
     #[arg(long)]

@@ -35,7 +35,7 @@ pub struct Features {
     #[arg(long, value_name = "NAME|PATH")]
     data: String,
     /// The part to read, where there are two.
-    #[arg(long, value_parser = super::flags::one_of(&Split::ALL), default_value_t = Split::Test)]
+    #[arg(long, value_parser = super::flags::split(), default_value_t = Split::Test)]
     split: Split,
     /// The file for the features.
     #[arg(long, value_name = "FILE.safetensors")]

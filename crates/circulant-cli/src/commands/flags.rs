@@ -1,7 +1,6 @@
 //! Flags that several commands share.
 
 use std::error::Error;
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -9,18 +8,22 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::reading::parse_size;
-use circulant_data::Cache;
 use circulant_data::encode::{ChannelOrder, Preprocessing};
 use circulant_data::fetch::FetchOptions;
+use circulant_data::{Cache, Split};
 
-/// A flag whose values are known by what they display: the data crate has no flags of its own.
-pub(super) fn one_of<T>(all: &[T]) -> impl TypedValueParser<Value = T> + use<T>
+/// A flag whose values have names: the data crate has no flags of its own.
+fn one_of<T, const N: usize>(names: [&'static str; N]) -> impl TypedValueParser<Value = T>
 where
-    T: Display + FromStr + Clone + Send + Sync + 'static,
+    T: FromStr + Clone + Send + Sync + 'static,
     T::Err: Error + Send + Sync + 'static,
 {
-    let names: Vec<String> = all.iter().map(T::to_string).collect();
     PossibleValuesParser::new(names).try_map(|name| name.parse())
+}
+
+/// A part of a data set.
+pub(super) fn split() -> impl TypedValueParser<Value = Split> {
+    one_of(Split::ALL.map(Split::name))
 }
 
 /// Where data sets come from.
@@ -62,7 +65,7 @@ pub struct Preparing {
     #[arg(long, value_name = "R,G,B", value_delimiter = ',')]
     std: Vec<f32>,
     /// The order in which the encoder wants the channels.
-    #[arg(long, value_parser = one_of(&ChannelOrder::ALL), default_value_t = ChannelOrder::Rgb)]
+    #[arg(long, value_parser = one_of::<ChannelOrder, 2>(ChannelOrder::ALL.map(ChannelOrder::name)), default_value_t = ChannelOrder::Rgb)]
     order: ChannelOrder,
 }
 

@@ -42,7 +42,7 @@ pub struct Predict {
     #[arg(long, value_name = "NAME|PATH")]
     data: String,
     /// The part to read, where there are two.
-    #[arg(long, value_parser = super::flags::one_of(&Split::ALL), default_value_t = Split::Test)]
+    #[arg(long, value_parser = super::flags::split(), default_value_t = Split::Test)]
     split: Split,
     /// Networks to draw from the posterior.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=65_536))]

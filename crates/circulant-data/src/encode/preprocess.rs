@@ -25,14 +25,19 @@ pub enum ChannelOrder {
 impl ChannelOrder {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Rgb, Self::Bgr];
+
+    /// As flags and settings write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rgb => "rgb",
+            Self::Bgr => "bgr",
+        }
+    }
 }
 
 impl fmt::Display for ChannelOrder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Rgb => "rgb",
-            Self::Bgr => "bgr",
-        })
+        formatter.write_str(self.name())
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Corrupt {
     #[arg(long, default_value = "cifar10", value_name = "NAME|PATH")]
     data: String,
     /// The part to read, where there are two.
-    #[arg(long, value_parser = super::super::flags::one_of(&Split::ALL), default_value_t = Split::Test)]
+    #[arg(long, value_parser = super::super::flags::split(), default_value_t = Split::Test)]
     split: Split,
     /// Which ones, separated by commas [default: all nineteen].
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
