@@ -149,15 +149,25 @@ impl Cache {
                 found,
             });
         }
-        temporary.as_file().sync_all().map_err(failed())?;
-        temporary
-            .persist(&target)
-            .map_err(|error| failed()(error.error))?;
-        // The new name itself must survive a crash too; not every system can sync a folder.
-        if let Ok(folder) = File::open(&folder) {
-            let _ = folder.sync_all();
-        }
-        Ok(())
+        persist(temporary, &target).map_err(failed())
+    }
+}
+
+/// Gives a whole file its name.
+fn persist(file: NamedTempFile, target: &Path) -> io::Result<()> {
+    file.as_file().sync_all()?;
+    file.persist(target)?;
+    // The new name itself must survive a crash too; not every system can sync a folder.
+    if let Ok(folder) = File::open(folder_of(target)) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
     }
 }
 
@@ -179,11 +189,7 @@ pub(crate) fn store_tensors(
     tensors: Vec<(&str, TensorView<'_>)>,
     metadata: HashMap<String, String>,
 ) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let file = temporary(folder)?;
+    let file = temporary(folder_of(path))?;
     let permissions = file.as_file().metadata()?.permissions();
     safetensors::serialize_to_file(tensors, Some(metadata), file.path())
         .map_err(|error| io::Error::other(error.to_string()))?;
@@ -191,8 +197,7 @@ pub(crate) fn store_tensors(
     let written = File::open(file.path())?;
     written.set_permissions(permissions)?;
     written.sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    persist(file, path)
 }
 
 fn copy(

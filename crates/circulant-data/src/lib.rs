@@ -26,6 +26,7 @@ pub mod npy;
 mod options;
 pub mod picture;
 mod read;
+mod split_mix;
 mod stream;
 mod summary;
 pub mod table;
