@@ -148,3 +148,11 @@ write(
 
 write("annotations", two=b"val_0.JPEG\tn02\t0\t0\t7\t7\nval_1.JPEG\tn01\t0\t0\t7\t7\n", path=b"../a.JPEG\tn01\n")
 write("cifar", labels=bytes([0, 9, 3]))
+
+# What the program of 0.1.0 wrote.
+fixtures = ROOT.parent.parent / "crates/circulant-cli/tests/fixtures/0.1.0"
+write("run_config", old=(fixtures / "run/config.toml").read_bytes())
+write("run_facts", old=(fixtures / "run/run.json").read_bytes())
+write("checkpoint", old=(fixtures / "run/checkpoint.safetensors").read_bytes())
+head = (fixtures / "head/head.json").read_bytes(), (fixtures / "head/head.safetensors").read_bytes()
+write("classifier", old=b"\0".join(head))

@@ -2,7 +2,9 @@
 
 use std::io::Cursor;
 
-use circulant_data::{Labels, ReadOptions, cifar, idx, npy, picture, table, tensors, tiny_imagenet};
+use circulant_data::{
+    Labels, ReadOptions, cifar, idx, npy, picture, table, tensors, tiny_imagenet,
+};
 
 /// A set that was read is used as one: all of it is looked at.
 macro_rules! used {

@@ -2,5 +2,9 @@
 //! memory if the reader does; what it returns does not matter.
 
 mod data;
+#[cfg(feature = "models")]
+mod models;
 
 pub use data::*;
+#[cfg(feature = "models")]
+pub use models::*;

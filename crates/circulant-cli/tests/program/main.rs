@@ -14,5 +14,6 @@ mod refusals;
 mod reproduce;
 mod selection;
 mod support;
+mod untrusted;
 mod usage;
 mod vit;
