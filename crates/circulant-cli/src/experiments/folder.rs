@@ -213,8 +213,13 @@ impl RunFolder {
             );
         }
         let data = &self.facts.data;
-        let network = model::network(&self.config, data.image(), data.classes)?;
-        network.load_checkpoint(&path).with_context(|| {
+        let load = || {
+            let (image, bytes) = (data.image(), fs::metadata(&path)?.len());
+            model::ensure_fits(&self.config, image, data.classes, bytes)?;
+            let network = model::network(&self.config, image, data.classes)?;
+            anyhow::Ok(network.load_checkpoint(&path)?)
+        };
+        load().with_context(|| {
             format!(
                 "the checkpoint of {} cannot be used; copy it again from where it was made, or train anew with \
                  `circulant train --config {} --out FOLDER`",

@@ -1,6 +1,6 @@
 //! From settings to a Bayesian network.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use circulant::bayes::{Bayesian, BayesianConfig, Site, Slope};
 use circulant::models::{ImageClassifier, ImageClassifierConfig};
 
@@ -13,7 +13,30 @@ pub fn network(
     classes: usize,
 ) -> anyhow::Result<Bayesian<ImageClassifier>> {
     let device = circulant::cpu().autodiff();
-    let model = ImageClassifierConfig::new(config.model.kind.hidden())
+    let model = classifier(config, image, classes)
+        .try_init(&device)
+        .context("such a model cannot be made")?;
+    Ok(bayesian(config, &model)?.init(model)?)
+}
+
+/// Refuses sizes that a file of so many bytes cannot have, before they fill the memory.
+pub fn ensure_fits(
+    config: &RunConfig,
+    image: [usize; 3],
+    classes: usize,
+    bytes: u64,
+) -> anyhow::Result<()> {
+    let rank = (config.posterior.inference == Inference::Bayesian).then_some(config.posterior.rank);
+    let least = classifier(config, image, classes).least_values(rank);
+    ensure!(
+        least.is_some_and(|least| least as u64 <= bytes / size_of::<f32>() as u64),
+        "the settings describe a model of {least:?} values or more, the checkpoint has {bytes} bytes"
+    );
+    Ok(())
+}
+
+fn classifier(config: &RunConfig, image: [usize; 3], classes: usize) -> ImageClassifierConfig {
+    ImageClassifierConfig::new(config.model.kind.hidden())
         .with_image(image)
         .with_classes(classes)
         .with_channels(config.model.channels)
@@ -22,9 +45,6 @@ pub fn network(
         .with_depth(config.model.depth)
         .with_initial_scale(config.model.initial_scale)
         .with_seed(config.training.seed)
-        .try_init(&device)
-        .context("such a model cannot be made")?;
-    Ok(bayesian(config, &model)?.init(model)?)
 }
 
 /// Posterior and prior of every parameter.

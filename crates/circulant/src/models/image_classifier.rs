@@ -162,6 +162,44 @@ impl ImageClassifierConfig {
         })
     }
 
+    /// The least number of values that a file of the model has, with a posterior of this rank for spectral
+    /// coordinates; none if it cannot be counted. Sizes from a foreign file are compared with the file's
+    /// own before anything is made of them.
+    pub fn least_values(&self, rank: Option<usize>) -> Option<usize> {
+        let product = |sizes: &[usize]| {
+            sizes
+                .iter()
+                .try_fold(1_usize, |n, &size| n.checked_mul(size))
+        };
+        let [channels_in, height, width] = self.image;
+        let channels = self.channels().ok()?;
+        let layer = |channels_in: usize, [height, width]: [usize; 2]| {
+            let pixels = product(&[channels_in, height, width])?;
+            match self.hidden {
+                HiddenKind::SpectralCirculant | HiddenKind::SpatialCirculant => {
+                    Some(self.modes.map_or(pixels, |modes| modes.min(pixels)))
+                }
+                HiddenKind::SpectralBccb | HiddenKind::SpatialBccb => product(&[pixels, channels]),
+                HiddenKind::Convolution => product(&[channels_in, channels]),
+                HiddenKind::Dense => product(&[pixels, self.width.unwrap_or(pixels)]),
+            }
+        };
+        let (inner, grid) = match self.width {
+            Some(width) => (width, [1, 1]),
+            None => (channels, [height, width]),
+        };
+        let others = layer(inner, grid)?.checked_mul(self.depth.saturating_sub(1))?;
+        let hidden = layer(channels_in, [height, width])?.checked_add(others)?;
+        let spectral = matches!(
+            self.hidden,
+            HiddenKind::SpectralCirculant | HiddenKind::SpectralBccb
+        );
+        // A mean, and a factor of so many columns.
+        let columns = rank.filter(|_| spectral).unwrap_or(0).checked_add(1)?;
+        let output = product(&[inner, grid[0], grid[1], self.classes])?;
+        hidden.checked_mul(columns)?.checked_add(output)
+    }
+
     /// Output channels of the hidden layers.
     fn channels(&self) -> Result<usize, LayerError> {
         let default = self.hidden.default_channels(self.image[0]);

@@ -177,16 +177,19 @@ impl SavedClassifier {
         }
     }
 
-    /// The network with fresh values.
-    pub fn network(&self, device: &Device) -> Result<Bayesian<ImageClassifier>, SavedError> {
-        let model = ImageClassifierConfig::new(self.hidden)
+    fn model(&self) -> ImageClassifierConfig {
+        ImageClassifierConfig::new(self.hidden)
             .with_image(self.image)
             .with_classes(self.classes)
             .with_channels(self.channels)
             .with_width(self.width)
             .with_modes(self.modes)
             .with_depth(self.depth)
-            .try_init(device)?;
+    }
+
+    /// The network with fresh values.
+    pub fn network(&self, device: &Device) -> Result<Bayesian<ImageClassifier>, SavedError> {
+        let model = self.model().try_init(device)?;
         let mut sites = BayesianConfig::new();
         for (name, layer) in model.hidden_layers() {
             let Some(layout) = layer.spectrum_layout() else {
@@ -313,8 +316,19 @@ impl SavedClassifier {
                 saved.image[0]
             )));
         }
+        // Sizes that the values cannot have would fill the memory before anybody notices.
+        let numbers = path.with_extension("safetensors");
+        if let Ok(file) = std::fs::metadata(&numbers) {
+            let least = saved.model().least_values(saved.rank);
+            if least.is_none_or(|least| least as u64 > file.len() / size_of::<f32>() as u64) {
+                return Err(wrong(format!(
+                    "sizes of {least:?} values or more, and {} bytes of them",
+                    file.len()
+                )));
+            }
+        }
         let mut network = saved.network(device)?;
-        record::load(&mut network, path.with_extension("safetensors"))?;
+        record::load(&mut network, numbers)?;
         Ok((saved, network))
     }
 }
