@@ -283,6 +283,14 @@ pub(crate) fn planes<T: Copy>(values: &[T], channels: usize, row: usize) -> Vec<
     planes
 }
 
+/// `[channels, pixels]` to `[pixels, channels]`.
+pub(crate) fn interleaved<T: Copy>(planes: &[T], channels: usize) -> Vec<T> {
+    let pixels = planes.len() / channels;
+    (0..planes.len())
+        .map(|index| planes[index % channels * pixels + index / channels])
+        .collect()
+}
+
 /// The names of inputs and labels among the arrays of a file.
 pub(crate) fn choose(
     names: &[String],
@@ -358,6 +366,7 @@ mod tests {
     #[test]
     fn channels_last_is_put_first() {
         assert_eq!(planes(&[1, 2, 3, 4, 5, 6], 3, 6), [1, 4, 2, 5, 3, 6]);
+        assert_eq!(interleaved(&[1, 4, 2, 5, 3, 6], 3), [1, 2, 3, 4, 5, 6]);
         let array = Array {
             shape: vec![1, 5, 2, 3],
             numbers: Numbers::U8((0..30).collect()),

@@ -10,6 +10,7 @@ mod cache;
 mod check;
 pub mod cifar;
 pub mod corrupt;
+mod decode;
 pub mod encode;
 mod error;
 mod features;

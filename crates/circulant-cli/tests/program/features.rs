@@ -180,7 +180,7 @@ fn corrupted_images_have_the_published_layout() {
         assert_eq!(info["shape"], serde_json::json!([50, 3, 12, 12]));
     }
     refusal(1, &arguments, &["there already", "--out"]);
-    let sheet = root.path().join("sheet.png");
+    let sheet = root.path().join("sheet.svg");
     success(&[
         "data",
         "corrupt",
@@ -189,7 +189,11 @@ fn corrupted_images_have_the_published_layout() {
         "--preview",
         path(&sheet),
     ]);
-    assert!(image::open(&sheet).unwrap().width() > 500);
+    let page = fs::read_to_string(&sheet).unwrap();
+    assert!(
+        page.contains("<image ") && page.contains("gaussian noise"),
+        "{page}"
+    );
     refusal(2, &["data", "corrupt", "--data", path(&folder)], &["--out"]);
     refusal(
         2,

@@ -21,7 +21,6 @@ mod corruption;
 mod defocus;
 mod elastic;
 mod fog;
-mod font;
 mod frost;
 mod gaussian;
 mod glass;
@@ -41,7 +40,7 @@ use rayon::prelude::*;
 
 pub use self::corruption::{Corruption, Severity};
 pub use self::published::Published;
-pub use self::sheet::{contact_sheet, encode_png};
+pub use self::sheet::contact_sheet;
 
 use self::picture::Picture;
 use self::random::Random;

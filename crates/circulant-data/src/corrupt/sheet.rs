@@ -1,173 +1,123 @@
 //! A contact sheet: one row per corruption, the clean picture and the five severities from left to right.
 //!
 //! Row `r` shows picture `r mod n`, so one picture can be followed through all rows, or many be seen.
-//! Rows are set in two columns when there are more than six, enlarged by whole factors.
+//! Rows are set in two columns when there are more than six. The sheet is an SVG page with the pictures in
+//! it as PNG.
 
-use std::io::Cursor;
+use std::fmt::Write;
 
-use image::{ImageFormat, Rgb, RgbImage};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
+use super::super::array::interleaved;
 use super::super::error::DataError;
 use super::super::images::{ImageSet, Pixels};
 use super::super::labels::Labels;
 use super::corruption::{Corruption, Severity};
-use super::{colour_bytes, corrupt, font};
+use super::{colour_bytes, corrupt};
 
-const PAPER: Rgb<u8> = Rgb([255, 255, 255]);
-const INK: Rgb<u8> = Rgb([40, 44, 52]);
+/// The longer side of a picture on the sheet.
+const SIDE: usize = 96;
 /// Between pictures, and around the sheet.
 const GAP: usize = 4;
 const MARGIN: usize = 16;
-/// Pixels per pixel of a letter.
-const LETTER: usize = 2;
-/// A picture of 32 x 32 is enlarged threefold.
-const SIDE: usize = 96;
+/// The height of the headings, and the width of the names.
+const HEADING: usize = 20;
+const LABEL: usize = 150;
 /// More rows are set in two columns.
 const ROWS_OF_ONE_COLUMN: usize = 6;
 
-/// Draws the sheet.
+/// Draws the sheet as an SVG page.
 pub fn contact_sheet(
     set: &ImageSet,
     corruptions: &[Corruption],
     seed: u64,
-) -> Result<RgbImage, DataError> {
-    let layout = Layout::new(set, corruptions);
-    let mut sheet = RgbImage::from_pixel(layout.width() as u32, layout.height() as u32, PAPER);
+) -> Result<String, DataError> {
+    let layout = Layout::new(set, corruptions.len());
+    let [width, height] = layout.size();
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+         height=\"{height}\" font-family=\"sans-serif\" font-size=\"14\" fill=\"#282c34\">\n\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>\n"
+    );
     for panel in 0..layout.panels {
         for level in 0..=Severity::ALL.len() {
-            let heading = if level == 0 {
-                "clean".to_owned()
-            } else {
-                level.to_string()
-            };
             let [left, top] = layout.place(panel, 0, level);
-            let indent = layout.cell[1].saturating_sub(text_width(&heading)) / 2;
-            write(
-                &mut sheet,
-                &heading,
-                left + indent,
-                top.saturating_sub(GAP + LETTER * font::HEIGHT),
-            );
+            let heading = match level {
+                0 => "clean".to_owned(),
+                level => level.to_string(),
+            };
+            let middle = left + layout.cell[1] / 2;
+            text(&mut svg, "middle", [middle, top - GAP], &heading);
         }
     }
     for (row, &corruption) in corruptions.iter().enumerate() {
         let (panel, line) = (row / layout.rows, row % layout.rows);
         let [left, top] = layout.place(panel, line, 0);
         let label = corruption.name().replace('_', " ");
-        let middle = top + (layout.cell[0].saturating_sub(LETTER * 7)) / 2;
-        write(
-            &mut sheet,
-            &label,
-            left - GAP * 2 - text_width(&label),
-            middle,
-        );
+        let middle = [left - 2 * GAP, top + layout.cell[0] / 2 + GAP];
+        text(&mut svg, "end", middle, &label);
         let clean = picture(set, row % set.len())?;
-        paste(&mut sheet, &clean, &layout, [left, top])?;
+        image(&mut svg, &clean, &layout, [left, top])?;
         for severity in Severity::ALL {
             let corrupted = corrupt(&clean, corruption, severity, seed)?;
             let place = layout.place(panel, line, severity.level());
-            paste(&mut sheet, &corrupted, &layout, place)?;
+            image(&mut svg, &corrupted, &layout, place)?;
         }
     }
-    Ok(sheet)
+    svg.push_str("</svg>\n");
+    Ok(svg)
 }
 
-/// The sheet as a PNG file.
-pub fn encode_png(sheet: &RgbImage) -> Result<Vec<u8>, DataError> {
-    let mut file = Cursor::new(Vec::new());
-    sheet
-        .write_to(&mut file, ImageFormat::Png)
-        .map_err(|error| {
-            DataError::format(
-                "contact sheet",
-                "a picture that PNG can hold",
-                error.to_string(),
-                "choose fewer corruptions or smaller pictures",
-            )
-        })?;
-    Ok(file.into_inner())
-}
-
-/// Where things are, in pixels of the sheet.
+/// Where things are, in units of the sheet.
 struct Layout {
-    /// Enlargement.
-    scale: usize,
     /// Height and width of a picture.
     cell: [usize; 2],
-    /// The longest label with a gap.
-    label: usize,
     panels: usize,
     /// Of a panel.
     rows: usize,
 }
 
 impl Layout {
-    fn new(set: &ImageSet, corruptions: &[Corruption]) -> Self {
+    fn new(set: &ImageSet, corruptions: usize) -> Self {
         let [_, _, height, width] = set.shape();
-        let scale = (SIDE / height.max(width)).max(1);
-        let panels = if corruptions.len() > ROWS_OF_ONE_COLUMN {
-            2
-        } else {
-            1
-        };
-        let label = corruptions.iter().map(|one| text_width(one.name())).max();
+        let scale = SIDE as f64 / height.max(width) as f64;
+        let panels = 1 + usize::from(corruptions > ROWS_OF_ONE_COLUMN);
         Self {
-            scale,
-            cell: [height * scale, width * scale],
-            label: label.unwrap_or(0) + 2 * GAP,
+            cell: [height, width].map(|side| ((side as f64 * scale) as usize).max(1)),
             panels,
-            rows: corruptions.len().div_ceil(panels).max(1),
+            rows: corruptions.div_ceil(panels).max(1),
         }
     }
 
     fn panel_width(&self) -> usize {
-        self.label + (Severity::ALL.len() + 1) * (self.cell[1] + GAP) + GAP
+        LABEL + (Severity::ALL.len() + 1) * (self.cell[1] + GAP) + GAP
     }
 
-    /// Left and top of a picture; level 0 is the clean one.
+    /// Left and top of a picture; level 0 is the clean one, which stands apart.
     fn place(&self, panel: usize, row: usize, level: usize) -> [usize; 2] {
-        let first = MARGIN + panel * (self.panel_width() + MARGIN) + self.label;
-        // The clean picture stands apart.
+        let first = MARGIN + panel * (self.panel_width() + MARGIN) + LABEL;
         let apart = if level == 0 { 0 } else { GAP };
-        let top = MARGIN + LETTER * font::HEIGHT + GAP;
         [
             first + level * (self.cell[1] + GAP) + apart,
-            top + row * (self.cell[0] + GAP),
+            MARGIN + HEADING + row * (self.cell[0] + GAP),
         ]
     }
 
-    fn width(&self) -> usize {
-        self.panels * (self.panel_width() + MARGIN) + MARGIN
-    }
-
-    fn height(&self) -> usize {
-        self.place(0, self.rows, 0)[1] + MARGIN
+    /// Width and height.
+    fn size(&self) -> [usize; 2] {
+        [
+            self.panels * (self.panel_width() + MARGIN) + MARGIN,
+            self.place(0, self.rows, 0)[1] + MARGIN,
+        ]
     }
 }
 
-fn text_width(text: &str) -> usize {
-    LETTER * font::ADVANCE * text.len()
-}
-
-fn write(sheet: &mut RgbImage, text: &str, left: usize, top: usize) {
-    font::draw(text, |column, row| {
-        fill(
-            sheet,
-            [left + LETTER * column, top + LETTER * row],
-            LETTER,
-            INK,
-        );
-    });
-}
-
-fn fill(sheet: &mut RgbImage, [left, top]: [usize; 2], side: usize, colour: Rgb<u8>) {
-    for y in top..top + side {
-        for x in left..left + side {
-            if let Some(pixel) = sheet.get_pixel_mut_checked(x as u32, y as u32) {
-                *pixel = colour;
-            }
-        }
-    }
+fn text(svg: &mut String, anchor: &str, [x, y]: [usize; 2], text: &str) {
+    let _ = writeln!(
+        svg,
+        "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{text}</text>"
+    );
 }
 
 /// One picture as a set. Its place in the set does not matter to the sheet.
@@ -178,21 +128,40 @@ fn picture(set: &ImageSet, index: usize) -> Result<ImageSet, DataError> {
     ImageSet::new(Pixels::U8(bytes), shape, Labels::default(), set.source())
 }
 
-fn paste(
-    sheet: &mut RgbImage,
+fn image(
+    svg: &mut String,
     picture: &ImageSet,
     layout: &Layout,
-    [left, top]: [usize; 2],
+    [x, y]: [usize; 2],
 ) -> Result<(), DataError> {
-    let [_, _, height, width] = picture.shape();
-    let bytes = colour_bytes(picture)?;
-    for pixel in 0..height * width {
-        let colour = Rgb([0, 1, 2].map(|channel| bytes[channel * height * width + pixel]));
-        let (row, column) = (pixel / width, pixel % width);
-        let place = [left + column * layout.scale, top + row * layout.scale];
-        fill(sheet, place, layout.scale, colour);
-    }
+    let [_, _, rows, columns] = picture.shape();
+    let pixels = interleaved(colour_bytes(picture)?, 3);
+    let file = png(&pixels, columns as u32, rows as u32).map_err(|error| {
+        DataError::format(
+            picture.source(),
+            "pictures that PNG can hold",
+            error.to_string(),
+            "choose smaller pictures",
+        )
+    })?;
+    let [height, width] = layout.cell;
+    let _ = writeln!(
+        svg,
+        "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" \
+         style=\"image-rendering:pixelated\" href=\"data:image/png;base64,{}\"/>",
+        STANDARD.encode(file)
+    );
     Ok(())
+}
+
+fn png(pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, png::EncodingError> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(pixels)?;
+    writer.finish()?;
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -200,36 +169,40 @@ mod tests {
     use super::super::tests::{bytes, pictures};
     use super::*;
 
+    /// The picture at a place of the sheet.
+    fn found(sheet: &str, [x, y]: [usize; 2]) -> Vec<u8> {
+        let start = format!("<image x=\"{x}\" y=\"{y}\" ");
+        let line = sheet.lines().find(|line| line.starts_with(&start)).unwrap();
+        let (_, rest) = line.split_once("base64,").unwrap();
+        let file = STANDARD.decode(rest.trim_end_matches("\"/>")).unwrap();
+        let set = crate::picture::parse(&file, "sheet").unwrap();
+        bytes(&set).to_vec()
+    }
+
     #[test]
     fn pictures_are_where_the_layout_says() {
         let set = pictures(3, 32, 32);
         let sheet = contact_sheet(&set, &Corruption::ALL, 4).unwrap();
-        let layout = Layout::new(&set, &Corruption::ALL);
-        assert_eq!((layout.panels, layout.rows, layout.scale), (2, 10, 3));
+        let layout = Layout::new(&set, Corruption::ALL.len());
+        assert_eq!((layout.panels, layout.rows), (2, 10));
         // The twelfth corruption, contrast, is the second of the right half and shows picture 11 mod 3.
         let clean = picture(&set, 2).unwrap();
         let dull = corrupt(&clean, Corruption::Contrast, Severity::ALL[4], 4).unwrap();
         for (level, expected) in [(0, &clean), (5, &dull)] {
-            let [left, top] = layout.place(1, 1, level);
-            for (row, column) in [(0, 0), (31, 31), (7, 20)] {
-                let found =
-                    sheet.get_pixel((left + 3 * column + 1) as u32, (top + 3 * row + 2) as u32);
-                let pixel = row * 32 + column;
-                assert_eq!(
-                    found.0,
-                    [0, 1, 2].map(|c| bytes(expected)[c * 1024 + pixel])
-                );
-            }
+            assert_eq!(found(&sheet, layout.place(1, 1, level)), bytes(expected));
         }
-        let png = encode_png(&sheet).unwrap();
-        assert_eq!(image::load_from_memory(&png).unwrap().into_rgb8(), sheet);
+        for word in [">gaussian noise</text>", ">clean</text>", ">5</text>"] {
+            assert!(sheet.contains(word), "{word}");
+        }
     }
 
     #[test]
     fn few_rows_and_large_pictures_fit() {
         let set = pictures(1, 130, 40);
         let sheet = contact_sheet(&set, &[Corruption::Fog], 1).unwrap();
-        assert!(sheet.height() > 130 && sheet.width() > 6 * 40);
+        let layout = Layout::new(&set, 1);
+        assert_eq!(layout.cell, [96, 29]);
+        assert_eq!(found(&sheet, layout.place(0, 0, 0)), bytes(&set));
         assert!(contact_sheet(&set, &[], 1).is_ok());
     }
 }

@@ -138,7 +138,7 @@ impl Encoder {
         };
         let mut values = Vec::with_capacity(GROUP * 3 * self.size[0] * self.size[1]);
         for &index in indices {
-            values.extend(self.preprocessing.apply(set, index));
+            values.extend(self.preprocessing.apply(set, index)?);
         }
         values.resize(GROUP * 3 * self.size[0] * self.size[1], 0.0);
         let mut rows = self.runtime.run(&values).map_err(failed)?.values;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use image::imageops::{FilterType, resize};
-use image::{ImageBuffer, Rgb};
+use resize::{Pixel, Type};
+use rgb::FromSlice;
 use serde::{Deserialize, Serialize};
 
 use super::super::error::DataError;
@@ -85,7 +85,7 @@ impl Preprocessing {
     }
 
     /// One picture of a set as `[3, height, width]`; grey ones have three equal channels.
-    pub fn apply(&self, set: &ImageSet, index: usize) -> Vec<f32> {
+    pub fn apply(&self, set: &ImageSet, index: usize) -> Result<Vec<f32>, DataError> {
         let [_, channels, height, width] = set.shape();
         let (row, plane) = (set.row(), height * width);
         let start = index * row;
@@ -95,28 +95,23 @@ impl Preprocessing {
         };
         let colour = |channel: usize| if channels == 3 { channel } else { 0 };
         let size = self.size([height, width]);
-        let mut planes: Vec<f32> = if size == [height, width] {
-            (0..3 * plane)
-                .map(|i| number(colour(i / plane) * plane + i % plane))
-                .collect()
-        } else {
-            let picture =
-                ImageBuffer::<Rgb<f32>, Vec<f32>>::from_fn(width as u32, height as u32, |x, y| {
-                    let pixel = y as usize * width + x as usize;
-                    Rgb([0, 1, 2].map(|channel| number(colour(channel) * plane + pixel)))
-                });
-            let scaled = resize(
-                &picture,
-                size[1] as u32,
-                size[0] as u32,
-                FilterType::CatmullRom,
-            );
-            let pixels: Vec<f32> = scaled.into_raw();
-            let plane = size[0] * size[1];
-            (0..3 * plane)
-                .map(|i| pixels[i % plane * 3 + i / plane])
-                .collect()
-        };
+        let mut planes: Vec<f32> = (0..3 * plane)
+            .map(|i| number(colour(i / plane) * plane + i % plane))
+            .collect();
+        if size != [height, width] {
+            planes = scaled(&planes, [height, width], size).map_err(|error| {
+                DataError::format(
+                    set.source(),
+                    "a size that pictures can be scaled to",
+                    error.to_string(),
+                    "give another size",
+                )
+            })?;
+            if matches!(set.pixels(), Pixels::U8(_)) {
+                // Cubic convolution leaves the range beside edges; bytes could not have.
+                planes.iter_mut().for_each(|x| *x = x.clamp(0.0, 1.0));
+            }
+        }
         let plane = size[0] * size[1];
         for (channel, values) in planes.chunks_exact_mut(plane).enumerate() {
             let mean = self.mean.get(channel).copied().unwrap_or(0.0);
@@ -127,8 +122,20 @@ impl Preprocessing {
             let (red, rest) = planes.split_at_mut(plane);
             red.swap_with_slice(&mut rest[plane..]);
         }
-        planes
+        Ok(planes)
     }
+}
+
+/// Planes of `[height, width]`, scaled by cubic convolution.
+fn scaled(planes: &[f32], from: [usize; 2], to: [usize; 2]) -> Result<Vec<f32>, resize::Error> {
+    let kind = (Pixel::GrayF32, Type::Catrom);
+    let mut scaler = resize::new(from[1], from[0], to[1], to[0], kind.0, kind.1)?;
+    let mut output = vec![0.0; planes.len() / (from[0] * from[1]) * to[0] * to[1]];
+    let planes = planes.chunks_exact(from[0] * from[1]);
+    for (plane, output) in planes.zip(output.chunks_exact_mut(to[0] * to[1])) {
+        scaler.resize(plane.as_gray(), output.as_gray_mut())?;
+    }
+    Ok(output)
 }
 
 #[cfg(test)]
@@ -155,12 +162,12 @@ mod tests {
             order: ChannelOrder::Bgr,
             ..Preprocessing::default()
         };
-        let values = preprocessing.apply(&set(3), 0);
+        let values = preprocessing.apply(&set(3), 0).unwrap();
         let unit = |i: usize| (i * 10) as f32 / 255.0;
         assert_eq!(values[0], unit(12) / 0.1);
         assert_eq!(values[6], unit(6));
         assert_eq!(values[12], (unit(0) - 0.5) / 0.5);
-        let grey = Preprocessing::default().apply(&set(1), 0);
+        let grey = Preprocessing::default().apply(&set(1), 0).unwrap();
         assert_eq!(grey.len(), 18);
         assert!(grey[..6] == grey[6..12] && grey[..6] == grey[12..]);
     }
@@ -178,7 +185,7 @@ mod tests {
             resize: Some([12, 8]),
             ..Preprocessing::default()
         };
-        let values = preprocessing.apply(&flat, 0);
+        let values = preprocessing.apply(&flat, 0).unwrap();
         assert_eq!(values.len(), 3 * 96);
         assert!(values.iter().all(|x| (x - 200.0 / 255.0).abs() < 1e-6));
 
@@ -199,7 +206,10 @@ mod tests {
                 _ => 0.0,
             }
         };
-        for (i, got) in preprocessing.apply(&line, 0)[..15].iter().enumerate() {
+        for (i, got) in preprocessing.apply(&line, 0).unwrap()[..15]
+            .iter()
+            .enumerate()
+        {
             let centre = (i as f64 + 0.5) / 3.0 - 0.5;
             let weights: Vec<f64> = (0..5).map(|j| kernel(centre - f64::from(j))).collect();
             let sum: f64 = weights.iter().sum();

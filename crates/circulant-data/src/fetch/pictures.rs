@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 
-use super::super::array::planes;
 use super::super::cifar::{CLASSES, RECORD};
 use super::super::error::DataError;
 use super::super::known::{CIFAR10, Known};
@@ -95,20 +94,22 @@ fn labels(path: &Path, from: usize) -> Result<Vec<u8>, DataError> {
 }
 
 fn convert(path: &Path, labels: &[u8]) -> Result<Vec<u8>, DataError> {
-    let picture = decode(path)?.into_rgb8();
-    let found = (picture.width() as usize, picture.height() as usize);
-    if found != (PIXELS, labels.len()) {
+    let picture = decode(path)?.into_colour();
+    let [height, width] = picture.size;
+    if [height, width] != [labels.len(), PIXELS] {
         return Err(DataError::format(
             path.display().to_string(),
             format!("{PIXELS} x {} pixels", labels.len()),
-            format!("{} x {}", found.0, found.1),
+            format!("{width} x {height}"),
             "get the package again",
         ));
     }
     let mut batch = Vec::with_capacity(labels.len() * RECORD);
-    for (image, &label) in picture.as_raw().chunks_exact(3 * PIXELS).zip(labels) {
+    for (row, &label) in labels.iter().enumerate() {
         batch.push(label);
-        batch.extend(planes(image, 3, 3 * PIXELS));
+        for plane in picture.bytes.chunks_exact(PIXELS * labels.len()) {
+            batch.extend_from_slice(&plane[row * PIXELS..][..PIXELS]);
+        }
     }
     Ok(batch)
 }

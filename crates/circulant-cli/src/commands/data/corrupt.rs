@@ -12,7 +12,7 @@ use crate::experiments::config::DataConfig;
 use crate::experiments::progress::WorkProgress;
 use crate::experiments::source;
 use crate::files::write;
-use circulant_data::corrupt::{Corruption, Severity, contact_sheet, corrupt, encode_png};
+use circulant_data::corrupt::{Corruption, Severity, contact_sheet, corrupt};
 use circulant_data::{ImageSet, Pixels, Split, npy};
 
 /// Corrupt images as CIFAR-10-C does: noise, blur, weather, digital, in five severities.
@@ -22,7 +22,7 @@ use circulant_data::{ImageSet, Pixels, Split, npy};
 /// corruptions instead.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  circulant data corrupt --preview sheet.png
+  circulant data corrupt --preview sheet.svg
   circulant data corrupt --data cifar10 --first 1000 --out cifar10-c
   circulant data corrupt --data photos/ --size 64x64 --corruptions fog,snow --out weather")]
 pub(super) struct Corrupt {
@@ -41,8 +41,8 @@ pub(super) struct Corrupt {
     /// The folder for the files. It must not have files of the same names.
     #[arg(long, value_name = "FOLDER", required_unless_present = "preview")]
     out: Option<PathBuf>,
-    /// Draw a sheet of all corruptions and severities into this PNG file.
-    #[arg(long, value_name = "FILE.png")]
+    /// Draw a sheet of all corruptions and severities into this SVG file.
+    #[arg(long, value_name = "FILE.svg")]
     preview: Option<PathBuf>,
     /// Print one JSON object per file.
     #[arg(long)]
@@ -71,7 +71,7 @@ impl Corrupt {
         let mut rows = Vec::new();
         if let Some(path) = &self.preview {
             let sheet = contact_sheet(&set.first(corruptions.len()), corruptions, self.seed)?;
-            write(path, encode_png(&sheet)?)?;
+            write(path, sheet)?;
             rows.push(WrittenFile {
                 file: path.clone(),
                 images: 5 * corruptions.len(),
