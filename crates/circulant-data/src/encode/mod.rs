@@ -150,5 +150,6 @@ impl Encoder {
     }
 }
 
-#[cfg(all(test, feature = "encoder"))]
+#[cfg(test)]
+#[cfg(feature = "encoder")]
 mod tests;

@@ -74,14 +74,16 @@ mod library {
 
 #[cfg(not(feature = "encoder"))]
 mod library {
-    use super::{Output, Reason};
+    use super::{Output, Reason, caught};
 
     /// Nothing runs here.
     pub enum Runtime {}
 
     impl Runtime {
         pub fn load(_: &[u8], _: [usize; 4]) -> Result<Self, Reason> {
-            Err("a build without the feature `encoder`, which runs ONNX files".to_owned())
+            caught(|| {
+                Err("a build without the feature `encoder`, which runs ONNX files".to_owned())
+            })
         }
 
         pub fn run(&self, _: &[f32]) -> Result<Output, Reason> {
