@@ -5,6 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 executions=${1:-1000000}
+# The versions that the workspace is tested with.
+cp Cargo.lock fuzz/Cargo.lock
 cargo +nightly fuzz build
 for seeds in fuzz/corpus/*; do
     target=$(basename "$seeds")
