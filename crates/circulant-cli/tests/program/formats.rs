@@ -139,10 +139,6 @@ fn every_json_output_has_a_version() {
     let root = TempDir::new().unwrap();
     let (run, data) = small(root.path());
     let (run, data) = (path(&run), path(&data));
-<<<<<<< HEAD
-=======
-    let sheet = root.path().join("sheet.svg");
->>>>>>> e1c17b5 (circulant-data: pictures by png, zune-jpeg and resize (image and its colour management are for tests only); the contact sheet is an SVG page, so the bitmap font goes)
     let mut outputs = Vec::new();
     for arguments in [
         &["predict", run, "--data", data, "--samples", "1"][..],

@@ -120,7 +120,7 @@ impl Samples {
         self.values[row * self.width + column.min(self.width - 1)].into()
     }
 
-    /// Means of 2 x 2, rounded down and up by turns. The right edge is repeated before, so that a block
+    /// Means of 2 x 2, rounded down and up alternately. The right edge is repeated before, so that a block
     /// is filled with it; the lower one after.
     fn halve(&self) -> Self {
         let mut half = Self::new(self.height.div_ceil(2), self.width.div_ceil(2));

@@ -12,7 +12,7 @@ use ureq::http::{HeaderMap, Response, header};
 use super::super::error::DataError;
 use super::Progress;
 
-/// Tries per file; each goes on where the one before stopped.
+/// Tries per file; each resumes where the one before stopped.
 const TRIES: u32 = 4;
 
 /// A client that keeps its connections.
@@ -108,7 +108,7 @@ impl Client {
                 fs::remove_file(part)
                     .map_err(|e| Failure::Final(DataError::io("remove", part)(e)))?;
                 return Err(Failure::Again(
-                    "the server cannot go on where it stopped".to_owned(),
+                    "the server cannot resume where it stopped".to_owned(),
                 ));
             }
             500.. => {

