@@ -1,5 +1,5 @@
 //! Features of pictures from a frozen encoder: any ONNX file with one picture as input, `[N, 3, H, W]`, and a pooled output,
-//! `[N, features]` or `[N, features, 1, 1]`. tract runs it, in pure Rust, if this crate is built
+//! `[N, features]` or `[N, features, 1, 1]`. rten runs it, in pure Rust, if this crate is built
 //! with its feature `encoder`.
 //!
 //! Small groups of pictures go through, as many groups at once as there are threads: every core has work from the first layer to
@@ -67,8 +67,8 @@ impl Encoder {
         };
         let shape = [GROUP, 3, size[0], size[1]];
         let values = vec![0.0; count(&shape, size_of::<f32>(), &place)?];
-        let runtime = Runtime::load(&bytes, shape).map_err(not_onnx)?;
-        let output = runtime.run(&values).map_err(not_onnx)?.shape;
+        let runtime = Runtime::load(bytes, shape).map_err(not_onnx)?;
+        let output = runtime.run(values).map_err(not_onnx)?.shape;
         let features = match output[..] {
             [GROUP, features] | [GROUP, features, 1, 1] if features > 0 => features,
             _ => {
@@ -141,7 +141,7 @@ impl Encoder {
             values.extend(self.preprocessing.apply(set, index)?);
         }
         values.resize(GROUP * 3 * self.size[0] * self.size[1], 0.0);
-        let mut rows = self.runtime.run(&values).map_err(failed)?.values;
+        let mut rows = self.runtime.run(values).map_err(failed)?.values;
         rows.truncate(indices.len() * self.features);
         match rows.iter().find(|x| !x.is_finite()) {
             Some(x) => Err(failed(format!("{x} among them"))),

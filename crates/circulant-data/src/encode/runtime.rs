@@ -30,43 +30,46 @@ fn caught<T>(call: impl FnOnce() -> Result<T, Reason>) -> Result<T, Reason> {
 mod library {
     use std::sync::Arc;
 
-    use tract_onnx::prelude::{
-        DatumExt, Framework, InferenceModelExt, IntoRunnable, Tensor, TypedRunnableModel, tvec,
-    };
+    use rten::{Model, RunOptions, ThreadPool};
+    use rten_tensor::Tensor;
+    use rten_tensor::prelude::Layout;
 
     use super::{Output, Reason, caught};
 
     /// A network that is ready for inputs of one shape.
     pub struct Runtime {
-        plan: Arc<TypedRunnableModel>,
+        model: Model,
         shape: [usize; 4],
+        options: RunOptions,
     }
 
     impl Runtime {
-        pub fn load(bytes: &[u8], shape: [usize; 4]) -> Result<Self, Reason> {
+        pub fn load(bytes: Vec<u8>, shape: [usize; 4]) -> Result<Self, Reason> {
             caught(|| {
-                let plan = tract_onnx::onnx()
-                    .model_for_read(&mut &*bytes)
-                    .and_then(|model| model.with_input_fact(0, f32::fact(shape).into()))
-                    .and_then(|model| model.into_optimized())
-                    .and_then(|model| model.into_runnable())
-                    .map_err(|error| format!("{error:#}"))?;
-                Ok(Self { plan, shape })
+                let model = Model::load(bytes).map_err(|error| error.to_string())?;
+                // As many threads as everything else; its own choice is one per physical core.
+                let pool = ThreadPool::with_num_threads(rayon::current_num_threads());
+                let options = RunOptions::default().with_thread_pool(Some(Arc::new(pool)));
+                Ok(Self {
+                    model,
+                    shape,
+                    options,
+                })
             })
         }
 
-        pub fn run(&self, values: &[f32]) -> Result<Output, Reason> {
+        pub fn run(&self, values: Vec<f32>) -> Result<Output, Reason> {
             caught(|| {
-                let run = || {
-                    let input = Tensor::from_shape(&self.shape, values)?;
-                    let output = self.plan.run(tvec!(input.into()))?;
-                    let output = output[0].to_plain_array_view::<f32>()?;
-                    Ok(Output {
-                        shape: output.shape().to_vec(),
-                        values: output.iter().copied().collect(),
-                    })
-                };
-                run().map_err(|error: tract_onnx::prelude::TractError| format!("{error:#}"))
+                let input = Tensor::from_data(&self.shape, values);
+                let output = self.model.run_one(input.into(), Some(self.options.clone()));
+                let output = output.map_err(|error| error.to_string())?;
+                let output: Tensor<f32> = output
+                    .try_into()
+                    .map_err(|_| "an output that is not f32".to_owned())?;
+                Ok(Output {
+                    shape: output.shape().to_vec(),
+                    values: output.into_data(),
+                })
             })
         }
     }
@@ -80,13 +83,13 @@ mod library {
     pub enum Runtime {}
 
     impl Runtime {
-        pub fn load(_: &[u8], _: [usize; 4]) -> Result<Self, Reason> {
+        pub fn load(_: Vec<u8>, _: [usize; 4]) -> Result<Self, Reason> {
             caught(|| {
                 Err("a build without the feature `encoder`, which runs ONNX files".to_owned())
             })
         }
 
-        pub fn run(&self, _: &[f32]) -> Result<Output, Reason> {
+        pub fn run(&self, _: Vec<f32>) -> Result<Output, Reason> {
             match *self {}
         }
     }
