@@ -6,6 +6,8 @@
 //! the last, and the features of a picture do not depend on its neighbours.
 
 mod file;
+#[cfg(feature = "encoder")]
+mod onnx;
 mod preprocess;
 mod runtime;
 

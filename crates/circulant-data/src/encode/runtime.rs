@@ -34,6 +34,7 @@ mod library {
     use rten_tensor::Tensor;
     use rten_tensor::prelude::Layout;
 
+    use super::super::onnx;
     use super::{Output, Reason, caught};
 
     /// A network that is ready for inputs of one shape.
@@ -46,7 +47,8 @@ mod library {
     impl Runtime {
         pub fn load(bytes: Vec<u8>, shape: [usize; 4]) -> Result<Self, Reason> {
             caught(|| {
-                let model = Model::load(bytes).map_err(|error| error.to_string())?;
+                let model =
+                    Model::load(onnx::complete(bytes)).map_err(|error| error.to_string())?;
                 // As many threads as everything else; its own choice is one per physical core.
                 let pool = ThreadPool::with_num_threads(rayon::current_num_threads());
                 let options = RunOptions::default().with_thread_pool(Some(Arc::new(pool)));
