@@ -118,7 +118,7 @@ pub(crate) fn read_numbers(
     let mut floats = Vec::new();
     let mut integers = Vec::new();
     let size = element.size();
-    let mut buffer = vec![0; size * (1 << 15)];
+    let mut buffer = vec![0; size * count.min(1 << 15)];
     let mut left = count;
     while left > 0 {
         let part = left.min(1 << 15);

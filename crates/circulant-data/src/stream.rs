@@ -16,7 +16,7 @@ const BUFFER: usize = 1 << 18;
 /// The most bytes that a compressed file or a pipe may yield: 8 GiB.
 pub const MOST_UNPACKED: u64 = 1 << 33;
 /// The most that is reserved before any byte is seen.
-const RESERVE: usize = 1 << 24;
+const RESERVE: usize = 1 << 16;
 
 /// Opens a file for reading.
 pub(crate) fn open(path: &Path) -> Result<BufReader<File>, DataError> {
