@@ -59,10 +59,10 @@ trait Operation: Send + Sync {
 /// Corrupts all pictures of a set of bytes `[n, 3, height, width]`, in parallel. Labels stay.
 ///
 /// ```
-/// use circulant_cli::data::corrupt::{Corruption, Severity, corrupt};
-/// use circulant_cli::data::{ImageSet, Labels, Pixels};
+/// use circulant_data::corrupt::{Corruption, Severity, corrupt};
+/// use circulant_data::{ImageSet, Labels, Pixels};
 ///
-/// # fn main() -> Result<(), circulant_cli::data::DataError> {
+/// # fn main() -> Result<(), circulant_data::DataError> {
 /// let grey = Pixels::U8(vec![128; 2 * 3 * 32 * 32]);
 /// let set = ImageSet::new(grey, [2, 3, 32, 32], Labels::default(), "grey")?;
 /// let noisy = corrupt(&set, Corruption::GaussianNoise, Severity::new(3)?, 1)?;
