@@ -358,13 +358,15 @@ fn killing_during_a_save_leaves_a_whole_checkpoint() {
     let data = data(40);
     for delay in 0..6 {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "child_that_saves_without_end"])
+            .args(["--exact", "training::child_that_saves_without_end"])
             .env(CHILD, &path)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("starts");
         while !path.exists() {
+            let ended = child.try_wait().expect("can be asked");
+            assert!(ended.is_none(), "the child ended without a checkpoint");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         std::thread::sleep(std::time::Duration::from_millis(30 + 7 * delay));
