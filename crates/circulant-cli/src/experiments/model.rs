@@ -28,9 +28,11 @@ pub fn ensure_fits(
 ) -> anyhow::Result<()> {
     let rank = (config.posterior.inference == Inference::Bayesian).then_some(config.posterior.rank);
     let least = classifier(config, image, classes).least_values(rank);
+    let least =
+        least.context("the settings describe a model of more values than can be counted")?;
     ensure!(
-        least.is_some_and(|least| least as u64 <= bytes / size_of::<f32>() as u64),
-        "the settings describe a model of {least:?} values or more, the checkpoint has {bytes} bytes"
+        least as u64 <= bytes / size_of::<f32>() as u64,
+        "not a complete checkpoint: the settings describe a model of {least} values or more, the file has {bytes} bytes"
     );
     Ok(())
 }

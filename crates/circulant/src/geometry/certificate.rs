@@ -58,11 +58,11 @@ pub enum Target<'a> {
 ///
 /// let device = circulant::cpu();
 /// let model = ImageClassifierConfig::new(HiddenKind::SpectralCirculant).init(&device);
-/// let certificates = CertificateConfig::new().certify(&model, Tensor::ones([2, 1, 28, 28], &device), Target::Predicted)?;
+/// let certificates = CertificateConfig::new().certify(&model, Tensor::<4>::ones([2, 1, 28, 28], &device), Target::Predicted)?;
 /// let first = &certificates.inputs[0];
 /// assert!(first.paper.get() <= first.sqrt_two.get());
 /// // A label that is no class is an error.
-/// let images = Tensor::ones([1, 1, 28, 28], &device);
+/// let images = Tensor::<4>::ones([1, 1, 28, 28], &device);
 /// assert!(CertificateConfig::new().certify(&model, images, Target::True(&[10])).is_err());
 /// # Ok::<(), circulant::geometry::GeometryError>(())
 /// ```

@@ -386,9 +386,7 @@ fn wrong_lengths_are_errors() {
     assert!(backward(fits, 119, 80, 54).is_err());
     assert!(backward(fits, 120, 79, 54).is_err());
     assert!(backward(fits, 120, 80, 53).is_err());
-    let huge = Convolution::new(usize::MAX / 2, 3, usize::MAX / 2, 5, [3, 3]).unwrap();
-    let error = huge.forward(&[0.0; 5], &[0.0; 3], &[0.0; 3], Activation::Tanh, &mut []);
-    assert!(error.is_err());
+    assert!(Convolution::new(usize::MAX / 2, 3, usize::MAX / 2, 5, [3, 3]).is_err());
 }
 
 proptest! {
