@@ -3,29 +3,14 @@
 /// A size or a slice that does not fit. Every variant says what was expected and what was found.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum KernelError {
+    /// A layout cannot have such sizes, or a slice does not fit it.
+    #[error(transparent)]
+    Size(#[from] circulant_core::SizeError),
     /// A length, a grid side or a channel count is zero.
     #[error("{what} must be at least 1, got 0")]
     ZeroSize {
         /// The size in question.
         what: &'static str,
-    },
-    /// The number of kept bins is outside `1..=d/2 + 1`.
-    #[error(
-        "K must be in 1..={max} for length {length}, got {got}; K = {max} keeps the whole spectrum"
-    )]
-    Modes {
-        /// The requested number of bins.
-        got: usize,
-        /// The largest allowed number, `length/2 + 1`.
-        max: usize,
-        /// The length of the transform.
-        length: usize,
-    },
-    /// The radial cut-off is outside `[0, 1]` or not a number.
-    #[error("K_rad must be in [0, 1], got {got}; 1 keeps the whole half-plane, 0 only the mean")]
-    Radius {
-        /// The requested cut-off.
-        got: f64,
     },
     /// A slice has the wrong number of elements.
     #[error("{what}: expected {expected} values, got {got}")]

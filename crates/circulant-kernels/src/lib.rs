@@ -13,7 +13,6 @@ mod elements;
 mod error;
 mod gaussian;
 mod kernels;
-mod layout;
 mod norms;
 mod operator;
 mod optimisers;
@@ -26,6 +25,7 @@ mod transform;
 mod transformer;
 mod vector;
 
+pub use circulant_core::{Bin, HalfPlane, HalfSpectrum, Scalar, SizeError};
 pub use dense::convolution::{Convolution, ConvolutionGradients};
 pub use dense::linear::{LinearGradients, LinearOutput, linear_backward, linear_into};
 pub use dense::linear_stack::{linear_stack_backward, linear_stack_into, matrix_product_into};
@@ -35,9 +35,6 @@ pub use elements::ensemble::ensemble_statistics;
 pub use elements::gather::{ByteScale, gather_bytes, gather_rows};
 pub use error::KernelError;
 pub use gaussian::{KlGradients, LowRank, SampleGradients};
-pub use layout::bins::Bin;
-pub use layout::half_plane::HalfPlane;
-pub use layout::half_spectrum::HalfSpectrum;
 pub use norms::{
     NormEnclosure, clip_norm_1d, clip_norm_2d, convolution_norm_bound, gram_bound_2d,
     gram_bound_2d_with_gradient, gram_bound_matrix, gram_bound_matrix_with_gradient, matrix_norm,

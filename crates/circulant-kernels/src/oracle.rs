@@ -3,9 +3,8 @@
 
 use std::f64::consts::TAU;
 
+use circulant_core::Bin;
 use num_complex::Complex;
-
-use crate::layout::bins::Bin;
 
 /// Numbers that look random and are the same every time, in `[-1, 1)`.
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<f64> {

@@ -2,6 +2,7 @@
 //!
 //! `unsafe`: a vector is stored to and loaded from a buffer that holds the longest one.
 
+use circulant_core::Scalar;
 use realfft::FftNum;
 
 use crate::element_kernels::ElementKernels;
@@ -15,7 +16,8 @@ use crate::vector::{Lanes, MAX_LANES, RealSimd, Vector};
 
 /// `f32` or `f64`.
 pub trait Real:
-    FftNum
+    Scalar
+    + FftNum
     + num_traits::Float
     + RealSimd
     + Kernels
@@ -25,12 +27,6 @@ pub trait Real:
     + Normal
     + NormalTail
 {
-    /// Rounds an `f64` (a twiddle factor, a scale) to this type.
-    fn of(value: f64) -> Self;
-
-    /// Exact widening.
-    fn wide(self) -> f64;
-
     /// `tanh` in every lane of a vector.
     #[doc(hidden)]
     fn tanh_lanes<V: Vector<Scalar = Self>>(lanes: V) -> V;
@@ -41,16 +37,6 @@ pub trait Real:
 }
 
 impl Real for f32 {
-    #[inline(always)]
-    fn of(value: f64) -> Self {
-        value as f32
-    }
-
-    #[inline(always)]
-    fn wide(self) -> f64 {
-        f64::from(self)
-    }
-
     /// A rational function of degree 13/6 on a clamped argument (the coefficients of Eigen's
     /// `ptanh`); the test below measures its error.
     #[inline(always)]
@@ -89,16 +75,6 @@ impl Real for f32 {
 }
 
 impl Real for f64 {
-    #[inline(always)]
-    fn of(value: f64) -> Self {
-        value
-    }
-
-    #[inline(always)]
-    fn wide(self) -> f64 {
-        self
-    }
-
     /// The standard library's `tanh` lane by lane: f64 is for checks, not for speed.
     #[inline(always)]
     fn tanh_lanes<V: Vector<Scalar = Self>>(lanes: V) -> V {

@@ -1,6 +1,6 @@
 //! What can be wrong with the sizes that a layer is asked for.
 
-use circulant_kernels::KernelError;
+use circulant_kernels::{KernelError, SizeError};
 
 /// A configuration that no layer can have. Every message says what was expected and what was
 /// found.
@@ -45,4 +45,10 @@ pub enum LayerError {
         /// The kind that has it.
         kind: &'static str,
     },
+}
+
+impl From<SizeError> for LayerError {
+    fn from(error: SizeError) -> Self {
+        Self::Layout(error.into())
+    }
 }

@@ -7,6 +7,7 @@
 //!
 //! `unsafe`: vectors are loaded from a buffer that holds the longest one.
 
+use circulant_core::Scalar;
 use rayon::prelude::*;
 
 use crate::error::KernelError;

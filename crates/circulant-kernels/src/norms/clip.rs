@@ -5,13 +5,11 @@
 //! A bin that satisfies the limit, up to the rounding of the test, is not touched, so clipping
 //! twice is clipping once, bit for bit.
 
+use circulant_core::{Bin, HalfPlane, HalfSpectrum};
 use faer::Mat;
 use rayon::prelude::*;
 
 use crate::error::{KernelError, expect_len};
-use crate::layout::bins::Bin;
-use crate::layout::half_plane::HalfPlane;
-use crate::layout::half_spectrum::HalfSpectrum;
 use crate::vector::Isa;
 
 use super::expect_finite;

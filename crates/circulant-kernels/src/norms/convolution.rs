@@ -15,9 +15,9 @@
 
 use std::f64::consts::FRAC_PI_4;
 
+use circulant_core::{Bin, HalfPlane};
+
 use crate::error::{KernelError, expect_positive, expect_volume, volume};
-use crate::layout::bins::Bin;
-use crate::layout::half_plane::HalfPlane;
 use crate::real::Real;
 
 use super::expect_finite;

@@ -11,11 +11,11 @@
 //! bound over all bins. What is returned is not the computed `B` but a number at or just above it
 //! that a factorisation in f64 has proven (`proof`), so rounding in the powers cannot break it.
 
+use circulant_core::HalfPlane;
 use faer::traits::ComplexField;
 use faer::{Mat, c64};
 
 use crate::error::KernelError;
-use crate::layout::half_plane::HalfPlane;
 
 use super::image::PlaneBins;
 use super::leading::to_faer;

@@ -1,10 +1,9 @@
 //! The norm of a 2D layer: the largest singular value of `K(u, v)` over the half plane.
 
+use circulant_core::{Bin, HalfPlane};
 use rayon::prelude::*;
 
 use crate::error::{KernelError, expect_positive, expect_volume};
-use crate::layout::bins::Bin;
-use crate::layout::half_plane::HalfPlane;
 use crate::real::Real;
 
 use super::matrix::{Matrix, Scale, Survey};

@@ -1,7 +1,8 @@
 //! The norm of a 1D layer, `max_k |h_k|`.
 
+use circulant_core::HalfSpectrum;
+
 use crate::error::{KernelError, expect_len};
-use crate::layout::half_spectrum::HalfSpectrum;
 
 use super::matrix::Scale;
 use super::{NormEnclosure, expect_finite};

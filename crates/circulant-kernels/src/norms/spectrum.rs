@@ -1,14 +1,13 @@
 //! All singular values of a 2D layer.
 
+use circulant_core::HalfPlane;
 use rayon::prelude::*;
-
-use crate::error::{KernelError, volume};
-use crate::layout::half_plane::HalfPlane;
 
 use super::image::PlaneBins;
 use super::leading::{NOT_CONVERGED, to_faer};
 use super::matrix::{Matrix, Scale};
 use super::search::Bins;
+use crate::error::{KernelError, volume};
 
 /// Every singular value of the operator, `H*W*min(C_in, C_out)` numbers in falling order:
 /// those of all bins of the full plane. A free complex bin and its conjugate have the same values,

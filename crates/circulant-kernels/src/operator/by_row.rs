@@ -3,13 +3,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use circulant_core::{Bin, HalfSpectrum};
 use num_complex::Complex;
 use rayon::prelude::*;
 use realfft::{ComplexToReal, FftError, RealFftPlanner, RealToComplex};
 
 use crate::elements::elementwise::tanh_into;
-use crate::layout::bins::Bin;
-use crate::layout::half_spectrum::HalfSpectrum;
 use crate::operator::batch::Bias;
 use crate::operator::one_channel::{OutputGradient, Sums};
 use crate::real::Real;

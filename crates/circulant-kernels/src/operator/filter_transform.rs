@@ -9,11 +9,10 @@
 
 use std::ptr::null_mut;
 
+use circulant_core::{HalfPlane, HalfSpectrum};
 use num_complex::Complex;
 
 use crate::error::{KernelError, expect_len, expect_positive, volume};
-use crate::layout::half_plane::HalfPlane;
-use crate::layout::half_spectrum::HalfSpectrum;
 use crate::operator::batch::{Batch, Shared};
 use crate::operator::channels::{Frequency, FrequencyTable};
 use crate::real::Real;
@@ -38,7 +37,12 @@ impl<T: Real> FilterTransform<T> {
         let plan = LanePlan::new(1, layout.length());
         Self {
             isa: Isa::best(),
-            table: FrequencyTable::new(1, layout.length(), &layout.full(), plan.order()),
+            table: FrequencyTable::new(
+                1,
+                layout.length(),
+                &layout.full().collect::<Vec<_>>(),
+                plan.order(),
+            ),
             plan,
             coordinates: layout.coordinates(),
             channels_in: 1,
@@ -58,7 +62,12 @@ impl<T: Real> FilterTransform<T> {
         let plan = LanePlan::new(height, width);
         Ok(Self {
             isa: Isa::best(),
-            table: FrequencyTable::new(height, width, &layout.full(), plan.order()),
+            table: FrequencyTable::new(
+                height,
+                width,
+                &layout.full().collect::<Vec<_>>(),
+                plan.order(),
+            ),
             plan,
             coordinates: layout.coordinates(),
             channels_in,
@@ -192,8 +201,8 @@ fn entries(batch: &Batch, frequency: &Frequency, lane: usize) -> (usize, usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::bins::Bin;
     use crate::oracle::{naive_dft, noise, relative_error};
+    use circulant_core::Bin;
 
     /// A few roundings in f64.
     const TOLERANCE: f64 = 1e-12;
@@ -211,7 +220,7 @@ mod tests {
             for c in 0..inputs {
                 let spectrum = naive_dft(height, width, &filters[(o * inputs + c) * n..][..n]);
                 let pairs = inputs * outputs;
-                for (f, bin) in layout.full().into_iter().enumerate() {
+                for (f, bin) in layout.full().enumerate() {
                     match bin {
                         Bin::Real { coordinate } => {
                             expected[coordinate * pairs + c * outputs + o] = spectrum[f].re;

@@ -8,13 +8,13 @@
 
 use std::sync::Arc;
 
+use circulant_core::{Bin, HalfSpectrum};
 use num_complex::Complex;
 use rayon::prelude::*;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
-use crate::layout::bins::{Bin, in_order};
-use crate::layout::half_spectrum::HalfSpectrum;
 use crate::operator::batch::{Batch, Bias};
+use crate::operator::in_order;
 use crate::operator::one_channel::{Input, OutputGradient, Outputs, Single, Sums};
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
@@ -95,7 +95,7 @@ impl<T: Real> PaddedPlan<T> {
         let length = padded_length(layout.length());
         let long = HalfSpectrum::new(length).expect("longer than a valid layout");
         let lanes = LanePlan::new(1, length);
-        let full = long.full();
+        let full: Vec<Bin> = long.full().collect();
         Self {
             isa,
             positions: in_order(lanes.order(), &full),

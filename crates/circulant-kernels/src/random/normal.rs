@@ -228,7 +228,7 @@ mod tests {
         for seed in 0..3 {
             let z: Vec<f64> = numbers::<T>(key(seed, 7), COUNT)
                 .into_iter()
-                .map(Real::wide)
+                .map(T::wide)
                 .collect();
             let n = COUNT as f64;
             let moment = |power: i32| z.iter().map(|z| z.powi(power)).sum::<f64>() / n;
@@ -265,7 +265,7 @@ mod tests {
     fn check_kolmogorov_smirnov<T: Real>() {
         let mut z: Vec<f64> = numbers::<T>(key(1, 2), 100_000)
             .into_iter()
-            .map(Real::wide)
+            .map(T::wide)
             .collect();
         z.sort_by(f64::total_cmp);
         let n = z.len() as f64;

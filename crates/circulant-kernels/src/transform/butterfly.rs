@@ -8,9 +8,9 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
 
+use circulant_core::Scalar;
 use num_traits::Zero;
 
-use crate::real::Real;
 use crate::vector::Vector;
 
 /// Radices with a butterfly; a length is a lane length when it is a product of these.

@@ -3,6 +3,8 @@
 //!
 //! `unsafe`: see the module above.
 
+use circulant_core::Scalar;
+
 use super::{ForwardBlock, InverseBlock, Sink, Source};
 use crate::real::Real;
 use crate::transform::butterfly::Complexes;

@@ -4,11 +4,11 @@
 
 use std::ops::Range;
 
+use circulant_core::Scalar;
 use num_complex::Complex;
 use rustfft::Fft;
 
 use super::plan::{Stage, slot};
-use crate::real::Real;
 use crate::transform::butterfly::{Complexes, butterfly};
 use crate::vector::{Present, Vector};
 

@@ -10,6 +10,8 @@
 //! `unsafe`: vectors are read from planes through pointers. `PairSums::new` checks that the last
 //! read ends within its plane.
 
+use circulant_core::Scalar;
+
 use super::Convolution;
 use super::forward::Stencil;
 use super::planes::Planes;

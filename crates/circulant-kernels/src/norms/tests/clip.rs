@@ -1,5 +1,6 @@
+use circulant_core::HalfSpectrum;
+
 use super::*;
-use crate::layout::half_spectrum::HalfSpectrum;
 use crate::norms::{clip_norm_1d, clip_norm_2d, operator_norm_1d, operator_norm_2d};
 use crate::oracle::noise;
 

@@ -5,10 +5,9 @@ mod convolution;
 mod exact;
 mod gram;
 
+use circulant_core::{Bin, HalfPlane};
 use faer::{Mat, c64};
 
-use crate::layout::bins::Bin;
-use crate::layout::half_plane::HalfPlane;
 use crate::oracle::{convolve, naive_filter, spectrum};
 
 /// An SVD of the explicit matrix in f64.

@@ -1,6 +1,6 @@
 //! Which frequencies have a matrix of their own, and where the transform puts them.
 
-use crate::layout::bins::Bin;
+use circulant_core::Bin;
 
 /// A free bin with the positions of its frequency and of the opposite one.
 #[derive(Debug, Clone, Copy)]

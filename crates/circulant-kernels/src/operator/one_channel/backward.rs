@@ -4,8 +4,9 @@
 
 use std::ptr::null_mut;
 
+use circulant_core::Bin;
+
 use super::{OutputGradient, Outputs, ReadoutWeights, Single, Sums};
-use crate::layout::bins::Bin;
 use crate::operator::batch::{Batch, Shared};
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;

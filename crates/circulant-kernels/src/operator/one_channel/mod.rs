@@ -14,11 +14,11 @@ mod backward;
 mod forward;
 mod loss;
 
+use circulant_core::Bin;
 use rayon::prelude::*;
 
 pub(crate) use self::loss::{FilterReadout, Wanted};
 
-use crate::layout::bins::Bin;
 use crate::operator::batch::{Batch, Shared};
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;

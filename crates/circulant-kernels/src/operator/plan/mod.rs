@@ -18,13 +18,13 @@ pub use arguments::{Activation, Examples, Filters, Gradients, Inputs, KeptSpectr
 use arguments::{SpectrumForm, SpectrumOrder};
 pub use readout::{KeptReadout, Readout, ReadoutGradients};
 
+use circulant_core::{Bin, HalfPlane, HalfSpectrum};
+
 use crate::error::{KernelError, expect_len, expect_positive, expect_volume, volume};
-use crate::layout::bins::{Bin, in_order};
-use crate::layout::half_plane::HalfPlane;
-use crate::layout::half_spectrum::HalfSpectrum;
 use crate::operator::batch::{Batch, Bias};
 use crate::operator::by_row::RowPlan;
 use crate::operator::channels::{FrequencyTable, Mixing};
+use crate::operator::in_order;
 use crate::operator::one_channel::Single;
 use crate::operator::padded::PaddedPlan;
 use crate::real::Real;
@@ -85,7 +85,7 @@ impl<T: Real> CirculantPlan<T> {
     pub(crate) fn with_isa_1d(layout: &HalfSpectrum, isa: Isa) -> Self {
         let smooth = is_smooth(layout.length());
         let lanes = smooth.then(|| LanePlan::new(1, layout.length()));
-        let full = layout.full();
+        let full: Vec<Bin> = layout.full().collect();
         let order = lanes.as_ref().map_or(&[][..], LanePlan::order);
         Self {
             isa,
@@ -124,7 +124,7 @@ impl<T: Real> CirculantPlan<T> {
         let filter = [layout.coordinates(), channels_in, channels_out];
         let coordinates = volume("the coordinates of a filter", &filter)?;
         let lanes = LanePlan::new(height, width);
-        let full = layout.full();
+        let full: Vec<Bin> = layout.full().collect();
         let several = channels_in * channels_out > 1;
         Ok(Self {
             isa,

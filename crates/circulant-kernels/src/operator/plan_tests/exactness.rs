@@ -22,7 +22,7 @@ fn every_small_length_is_exact() {
 /// One row and a few more, by the naive transform both ways; quick enough for long signals.
 fn check_long<T: Real>(length: usize) {
     let layout = HalfSpectrum::new(length).expect("valid");
-    let full = layout.full();
+    let full: Vec<Bin> = layout.full().collect();
     let a = exact_noise(5, length);
     let h = spectrum(&full, |k| a[k]);
     let row = exact_noise(6, length);

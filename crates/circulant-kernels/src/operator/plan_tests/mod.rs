@@ -4,9 +4,9 @@ mod contract;
 mod exactness;
 mod readout;
 
+use circulant_core::Bin;
 use num_complex::Complex;
 
-use crate::layout::bins::Bin;
 use crate::operator::plan::{Activation, CirculantPlan, Filters, Gradients};
 use crate::oracle::{convolve, naive_dft, naive_filter, noise, relative_error, spectrum};
 use crate::real::Real;
@@ -51,7 +51,7 @@ impl Case {
             width: layout.length(),
             inputs: 1,
             outputs: 1,
-            full: layout.full(),
+            full: layout.full().collect(),
             coordinates: layout.coordinates(),
         }
     }
@@ -62,7 +62,7 @@ impl Case {
             width: layout.width(),
             inputs,
             outputs,
-            full: layout.full(),
+            full: layout.full().collect(),
             coordinates: layout.coordinates(),
         }
     }

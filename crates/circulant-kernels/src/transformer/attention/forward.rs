@@ -2,6 +2,8 @@
 //!
 //! `unsafe`: see the module above.
 
+use circulant_core::Scalar;
+
 use super::blocks::{Block, LANES, block_len, padded, random_len, random_numbers};
 use super::{Attention, Columns, Head, QueryKeyValue};
 use crate::dense::small_product::{Strided, small_product};

@@ -1,15 +1,15 @@
-//! Which numbers of a half spectrum are free, and the linear map T from free real
+//! Which values of a half spectrum are free, and the linear map T from free real
 //! coordinates to stored bins.
 //!
 //! A real signal's spectrum obeys `h[-f] = conj(h[f])`. Each stored bin is therefore one of four
-//! kinds ([`Bin`]), and T is a table look-up: a real bin reads one coordinate, a complex bin reads
+//! kinds ([`Bin`]), and T is a look-up: a real bin reads one coordinate, a complex bin reads
 //! two (Re, then Im), a conjugate bin reads its partner's two, a masked bin is zero. This is the
-//! only place where that map is written down; 1D and 2D differ only in the table.
+//! only place where that map is written down; 1D and 2D differ only in the order of their bins.
 
 use num_complex::Complex;
 
-use crate::error::{KernelError, expect_len};
-use crate::real::Real;
+use crate::error::{SizeError, expect_len, product};
+use crate::scalar::Scalar;
 
 /// Where a bin of the spectrum takes its value from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum Bin {
 impl Bin {
     /// The bin's value, from the coordinates that `at` looks up.
     #[inline]
-    pub(crate) fn value<T: Real>(self, at: impl Fn(usize) -> T) -> Complex<T> {
+    pub fn value<T: Scalar>(self, at: impl Fn(usize) -> T) -> Complex<T> {
         match self {
             Self::Real { coordinate } => Complex::new(at(coordinate), T::zero()),
             Self::Complex { coordinate } => Complex::new(at(coordinate), at(coordinate + 1)),
@@ -44,45 +44,49 @@ impl Bin {
             Self::Masked => Complex::new(T::zero(), T::zero()),
         }
     }
+
+    /// The bin of the opposite frequency.
+    #[inline]
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Complex { coordinate } => Self::Conjugate { coordinate },
+            Self::Conjugate { coordinate } => Self::Complex { coordinate },
+            other => other,
+        }
+    }
 }
 
-/// A list of bins in storage order with the number of coordinates that they read.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct BinTable {
-    pub(crate) bins: Vec<Bin>,
-    pub(crate) coordinates: usize,
-}
+/// Bins in storage order, and how many coordinates they read: what T is made of.
+pub(super) trait Bins {
+    /// Stored bins.
+    fn len(&self) -> usize;
+    /// Free real coordinates.
+    fn coordinates(&self) -> usize;
+    /// The bins in storage order.
+    fn iter(&self) -> impl Iterator<Item = Bin>;
 
-impl BinTable {
-    fn check<T, B>(
-        &self,
-        coordinates: &[T],
-        channels: usize,
-        bins: &[B],
-    ) -> Result<(), KernelError> {
-        expect_len(
-            "coordinates",
-            coordinates.len(),
-            self.coordinates * channels,
-        )?;
-        expect_len("bins", bins.len(), self.bins.len() * channels)
+    fn check<T, B>(&self, coordinates: &[T], channels: usize, bins: &[B]) -> Result<(), SizeError> {
+        let expected = product("coordinates", self.coordinates(), channels)?;
+        expect_len("coordinates", coordinates.len(), expected)?;
+        let expected = product("bins", self.len(), channels)?;
+        expect_len("bins", bins.len(), expected)
     }
 
     /// `bins = T(coordinates)`.
-    pub(crate) fn unpack<T: Real>(
+    fn unpack<T: Scalar>(
         &self,
         coordinates: &[T],
         channels: usize,
         bins: &mut [Complex<T>],
-    ) -> Result<(), KernelError> {
+    ) -> Result<(), SizeError> {
         self.check(coordinates, channels, bins)?;
         if channels == 1 {
-            for (bin, out) in self.bins.iter().zip(bins) {
+            for (bin, out) in self.iter().zip(bins) {
                 *out = bin.value(|coordinate| coordinates[coordinate]);
             }
             return Ok(());
         }
-        for (bin, out) in self.bins.iter().zip(bins.chunks_exact_mut(channels)) {
+        for (bin, out) in self.iter().zip(bins.chunks_exact_mut(channels.max(1))) {
             for (channel, value) in out.iter_mut().enumerate() {
                 *value = bin.value(|coordinate| coordinates[coordinate * channels + channel]);
             }
@@ -92,15 +96,15 @@ impl BinTable {
 
     /// `coordinates = T^t(bins)`, the adjoint for the inner product that sums `Re Re + Im Im`
     /// over the stored bins.
-    pub(crate) fn adjoint<T: Real>(
+    fn adjoint<T: Scalar>(
         &self,
         bins: &[Complex<T>],
         channels: usize,
         coordinates: &mut [T],
-    ) -> Result<(), KernelError> {
+    ) -> Result<(), SizeError> {
         self.check(coordinates, channels, bins)?;
         coordinates.fill(T::zero());
-        for (&bin, values) in self.bins.iter().zip(bins.chunks_exact(channels)) {
+        for (bin, values) in self.iter().zip(bins.chunks_exact(channels.max(1))) {
             for (channel, value) in values.iter().enumerate() {
                 let mut add = |coordinate: usize, x: T| {
                     let slot = &mut coordinates[coordinate * channels + channel];
@@ -124,14 +128,14 @@ impl BinTable {
     }
 
     /// The left inverse of T: reads every free bin back into its coordinates.
-    pub(crate) fn pack<T: Real>(
+    fn pack<T: Scalar>(
         &self,
         bins: &[Complex<T>],
         channels: usize,
         coordinates: &mut [T],
-    ) -> Result<(), KernelError> {
+    ) -> Result<(), SizeError> {
         self.check(coordinates, channels, bins)?;
-        for (&bin, values) in self.bins.iter().zip(bins.chunks_exact(channels)) {
+        for (bin, values) in self.iter().zip(bins.chunks_exact(channels.max(1))) {
             for (channel, value) in values.iter().enumerate() {
                 match bin {
                     Bin::Real { coordinate } => {
@@ -147,17 +151,4 @@ impl BinTable {
         }
         Ok(())
     }
-}
-
-/// The bins in the order of a transformed block; a gap is as good as a masked bin.
-pub(crate) fn in_order(order: &[Option<usize>], full: &[Bin]) -> Vec<Bin> {
-    order
-        .iter()
-        .map(|frequency| frequency.map_or(Bin::Masked, |f| full[f]))
-        .collect()
-}
-
-/// `min(k, n - k)/max(1, floor(n/2))`, the wrapped frequency in `[0, 1]`.
-pub(crate) fn wrapped_radius(k: usize, n: usize) -> f64 {
-    k.min(n - k) as f64 / (n / 2).max(1) as f64
 }

@@ -7,67 +7,46 @@
 
 use num_complex::Complex;
 
-use crate::error::KernelError;
-use crate::layout::bins::{Bin, BinTable, wrapped_radius};
-use crate::real::Real;
+use super::bin::{Bin, Bins};
+use super::wrapped_radius;
+use crate::error::{SizeError, expect_positive};
+use crate::scalar::Scalar;
 
 /// Layout of a 1D half spectrum, with the lowest `K` bins kept.
 ///
 /// ```
-/// use circulant_kernels::HalfSpectrum;
+/// use circulant_core::HalfSpectrum;
 ///
 /// let layout = HalfSpectrum::new(8)?;
 /// assert_eq!((layout.bins(), layout.coordinates()), (5, 8));
 /// let low = HalfSpectrum::with_modes(8, 3)?;
 /// assert_eq!(low.coordinates(), 5); // Re h0, Re h1, Im h1, Re h2, Im h2
-/// # Ok::<(), circulant_kernels::KernelError>(())
+/// # Ok::<(), circulant_core::SizeError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HalfSpectrum {
     length: usize,
     modes: usize,
-    table: BinTable,
 }
 
 impl HalfSpectrum {
     /// The whole half spectrum of a signal of length `length`.
-    pub fn new(length: usize) -> Result<Self, KernelError> {
+    pub fn new(length: usize) -> Result<Self, SizeError> {
         Self::with_modes(length, length / 2 + 1)
     }
 
     /// Only the lowest `modes` bins (`K` of the paper), `1 <= K <= length/2 + 1`.
-    pub fn with_modes(length: usize, modes: usize) -> Result<Self, KernelError> {
-        if length == 0 {
-            return Err(KernelError::ZeroSize { what: "the length" });
-        }
+    pub fn with_modes(length: usize, modes: usize) -> Result<Self, SizeError> {
+        expect_positive(&[("the length", length)])?;
         let max = length / 2 + 1;
         if modes == 0 || modes > max {
-            return Err(KernelError::Modes {
+            return Err(SizeError::Modes {
                 got: modes,
                 max,
                 length,
             });
         }
-        let mut coordinates = 0;
-        let bins = (0..max)
-            .map(|k| {
-                let coordinate = coordinates;
-                if k >= modes {
-                    Bin::Masked
-                } else if k == 0 || 2 * k == length {
-                    coordinates += 1;
-                    Bin::Real { coordinate }
-                } else {
-                    coordinates += 2;
-                    Bin::Complex { coordinate }
-                }
-            })
-            .collect();
-        Ok(Self {
-            length,
-            modes,
-            table: BinTable { bins, coordinates },
-        })
+        Ok(Self { length, modes })
     }
 
     /// The signal length `d`.
@@ -77,7 +56,7 @@ impl HalfSpectrum {
 
     /// The number of stored bins, `d/2 + 1`.
     pub fn bins(&self) -> usize {
-        self.table.bins.len()
+        self.length / 2 + 1
     }
 
     /// The number of kept bins, `K`.
@@ -87,12 +66,32 @@ impl HalfSpectrum {
 
     /// The number of free real coordinates, `d_eff`.
     pub fn coordinates(&self) -> usize {
-        self.table.coordinates
+        // Two of every kept bin but the first and, for even d, the last.
+        (2 * (self.modes - 1) + 1).min(self.length)
     }
 
-    /// What bin `k` of the half spectrum is.
+    /// What bin `k` of the half spectrum is. Panics when `k` is not a stored bin.
+    #[inline]
     pub fn bin(&self, k: usize) -> Bin {
-        self.table.bins[k]
+        assert!(k < self.bins(), "bin {k} of {}", self.bins());
+        if k >= self.modes {
+            Bin::Masked
+        } else if k == 0 {
+            Bin::Real { coordinate: 0 }
+        } else if 2 * k == self.length {
+            Bin::Real {
+                coordinate: 2 * k - 1,
+            }
+        } else {
+            Bin::Complex {
+                coordinate: 2 * k - 1,
+            }
+        }
+    }
+
+    /// The stored bins in order.
+    pub fn iter(&self) -> impl Iterator<Item = Bin> {
+        (0..self.bins()).map(|k| self.bin(k))
     }
 
     /// How often bin `k` occurs in the full spectrum: 1 for a self-conjugate bin, else 2.
@@ -106,54 +105,66 @@ impl HalfSpectrum {
     }
 
     /// The map T: coordinates to the stored half spectrum.
-    pub fn unpack<T: Real>(
+    pub fn unpack<T: Scalar>(
         &self,
         coordinates: &[T],
         bins: &mut [Complex<T>],
-    ) -> Result<(), KernelError> {
-        self.table.unpack(coordinates, 1, bins)
+    ) -> Result<(), SizeError> {
+        Bins::unpack(self, coordinates, 1, bins)
     }
 
     /// The adjoint of T.
-    pub fn adjoint<T: Real>(
+    pub fn adjoint<T: Scalar>(
         &self,
         bins: &[Complex<T>],
         coordinates: &mut [T],
-    ) -> Result<(), KernelError> {
-        self.table.adjoint(bins, 1, coordinates)
+    ) -> Result<(), SizeError> {
+        Bins::adjoint(self, bins, 1, coordinates)
     }
 
     /// The left inverse of T: free bins back to coordinates.
-    pub fn pack<T: Real>(
+    pub fn pack<T: Scalar>(
         &self,
         bins: &[Complex<T>],
         coordinates: &mut [T],
-    ) -> Result<(), KernelError> {
-        self.table.pack(bins, 1, coordinates)
+    ) -> Result<(), SizeError> {
+        Bins::pack(self, bins, 1, coordinates)
     }
 
     /// The same map on the full spectrum, `d` bins in natural order.
-    pub(crate) fn full(&self) -> Vec<Bin> {
-        (0..self.length)
-            .map(|k| {
-                if k < self.bins() {
-                    return self.bin(k);
-                }
-                match self.bin(self.length - k) {
-                    Bin::Complex { coordinate } => Bin::Conjugate { coordinate },
-                    other => other,
-                }
-            })
-            .collect()
+    pub fn full(&self) -> impl Iterator<Item = Bin> {
+        (0..self.length).map(|k| {
+            if k < self.bins() {
+                self.bin(k)
+            } else {
+                self.bin(self.length - k).opposite()
+            }
+        })
+    }
+}
+
+impl Bins for HalfSpectrum {
+    fn len(&self) -> usize {
+        self.bins()
+    }
+
+    fn coordinates(&self) -> usize {
+        self.coordinates()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Bin> {
+        self.iter()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
 
     #[test]
-    fn counts_follow_the_spec() {
+    fn a_kept_bin_has_two_coordinates_and_a_self_conjugate_one_has_one() {
         for d in 1..200 {
             let k_half = d / 2 + 1;
             assert_eq!(HalfSpectrum::new(d).expect("valid").coordinates(), d);
@@ -174,17 +185,17 @@ mod tests {
     #[test]
     fn wrong_sizes_are_errors_that_name_the_range() {
         assert!(HalfSpectrum::new(0).is_err());
-        let message = HalfSpectrum::with_modes(8, 6).unwrap_err().to_string();
+        let message = std::format!("{}", HalfSpectrum::with_modes(8, 6).unwrap_err());
         assert!(
             message.contains("1..=5") && message.contains("got 6"),
             "{message}"
         );
         assert!(HalfSpectrum::with_modes(8, 0).is_err());
         let layout = HalfSpectrum::new(8).expect("valid");
-        let mut bins = vec![Complex::new(0.0, 0.0); 5];
+        let mut bins = [Complex::new(0.0, 0.0); 5];
         assert_eq!(
             layout.unpack(&[0.0; 7], &mut bins),
-            Err(KernelError::Length {
+            Err(SizeError::Length {
                 what: "coordinates",
                 expected: 8,
                 got: 7

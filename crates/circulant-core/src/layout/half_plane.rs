@@ -1,0 +1,414 @@
+//! The half plane of a real image of size `H x W`: `H x (W/2 + 1)` stored bins, `H*W` free real
+//! coordinates per channel pair (`docs/mathematics.md`, section 2).
+//!
+//! Interior columns `0 < v < W/2` hold free complex bins. Column 0, and column `W/2` when `W` is
+//! even, are paired with themselves, `K[u,v] = conj(K[(-u) mod H, v])`: row 0 (and `H/2` when `H`
+//! is even) is real there, rows below the middle are free, rows above it are filled by
+//! conjugation. Making such a column real as a whole would lose degrees of freedom, and leaving
+//! both members of a pair free would double them.
+//!
+//! Coordinates walk the half plane row by row and skip the bins that are filled. With several
+//! channel pairs a coordinate holds one value per pair: coordinates are
+//! `[coordinate, channel pair]` and bins `[u, v, channel pair]`, row-major. This keeps the matrix
+//! of one frequency contiguous, which is what the channel mixing reads.
+//!
+//! A mask keeps the first columns of every row, because the radius grows with the column. So a
+//! bin's coordinate follows from the first coordinate of its row, and no table of bins is needed.
+
+use num_complex::Complex;
+
+use super::bin::{Bin, Bins};
+use super::wrapped_radius;
+use crate::error::{SizeError, expect_positive, product};
+use crate::scalar::Scalar;
+
+/// Layout of a 2D half plane, with the bins inside a relative radius kept.
+///
+/// ```
+/// use circulant_core::HalfPlane;
+///
+/// let layout = HalfPlane::new(28, 28)?;
+/// assert_eq!((layout.bins(), layout.coordinates()), (28 * 15, 784));
+/// let low = HalfPlane::with_radius(28, 28, 0.0)?;
+/// assert_eq!(low.coordinates(), 1); // only the mean
+/// # Ok::<(), circulant_core::SizeError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct HalfPlane {
+    height: usize,
+    width: usize,
+    cutoff: f64,
+    coordinates: usize,
+    /// The first coordinate of every row.
+    #[cfg(feature = "alloc")]
+    starts: alloc::vec::Vec<usize>,
+}
+
+impl HalfPlane {
+    /// The whole half plane of an image of `height x width`.
+    pub fn new(height: usize, width: usize) -> Result<Self, SizeError> {
+        Self::with_radius(height, width, 1.0)
+    }
+
+    /// Only the bins with `rho(u,v)/max rho <= cutoff` (`K_rad` of the paper), `0 <= K_rad <= 1`.
+    pub fn with_radius(height: usize, width: usize, cutoff: f64) -> Result<Self, SizeError> {
+        expect_positive(&[("the height", height), ("the width", width)])?;
+        product("a grid", height, width)?;
+        product("a half plane", height, width / 2 + 1)?;
+        if !(0.0..=1.0).contains(&cutoff) {
+            return Err(SizeError::Radius { got: cutoff });
+        }
+        #[cfg_attr(not(feature = "alloc"), expect(unused_mut))]
+        let mut layout = Self {
+            height,
+            width,
+            cutoff,
+            coordinates: 0,
+            #[cfg(feature = "alloc")]
+            starts: alloc::vec::Vec::new(),
+        };
+        #[cfg(feature = "alloc")]
+        {
+            let too_large = |_| SizeError::TooLarge {
+                what: "a grid",
+                sizes: [height, width],
+            };
+            let mut starts = alloc::vec::Vec::new();
+            starts.try_reserve_exact(height).map_err(too_large)?;
+            let mut start = 0;
+            for u in 0..height {
+                starts.push(start);
+                start += layout.row_coordinates(u);
+            }
+            layout.starts = starts;
+        }
+        let coordinates = layout.start(height - 1) + layout.row_coordinates(height - 1);
+        Ok(Self {
+            coordinates,
+            ..layout
+        })
+    }
+
+    /// The image height `H`.
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// The image width `W`.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The number of stored columns, `W/2 + 1`.
+    pub fn columns(&self) -> usize {
+        self.width / 2 + 1
+    }
+
+    /// The number of stored bins, `H*(W/2 + 1)`.
+    pub fn bins(&self) -> usize {
+        self.height * self.columns()
+    }
+
+    /// The relative radius inside which bins are kept, `K_rad`.
+    pub fn cutoff(&self) -> f64 {
+        self.cutoff
+    }
+
+    /// The number of free real coordinates per channel pair, `d_eff/(C_in*C_out)`.
+    pub fn coordinates(&self) -> usize {
+        self.coordinates
+    }
+
+    /// What the stored bin `(u, v)` is; without the feature `alloc` in a time that grows with `u`, so
+    /// walk all of them by [`Self::iter`]. Panics outside the grid.
+    pub fn bin(&self, u: usize, v: usize) -> Bin {
+        assert!(
+            u < self.height && v < self.columns(),
+            "bin ({u}, {v}) of {} x {}",
+            self.height,
+            self.columns()
+        );
+        if !self.keeps(u, v) {
+            return Bin::Masked;
+        }
+        let row = if self.is_filled(u, v) {
+            self.height - u
+        } else {
+            u
+        };
+        self.kept_bin(u, v, self.start(row))
+    }
+
+    /// The stored bins in order, row by row.
+    pub fn iter(&self) -> impl Iterator<Item = Bin> {
+        let (mut start, mut partner) = (0, 0);
+        (0..self.height).flat_map(move |u| {
+            // The partner of row u is row H - u: one row back for every row forward.
+            if 2 * u > self.height {
+                partner = if 2 * u - self.height <= 2 {
+                    self.start(self.height - u)
+                } else {
+                    partner - self.row_coordinates(self.height - u)
+                };
+            }
+            let (own, partner, kept) = (start, partner, self.kept_columns(u));
+            start += self.row_coordinates(u);
+            (0..self.columns()).map(move |v| {
+                if v >= kept {
+                    Bin::Masked
+                } else if self.is_filled(u, v) {
+                    self.kept_bin(u, v, partner)
+                } else {
+                    self.kept_bin(u, v, own)
+                }
+            })
+        })
+    }
+
+    /// How often the stored bin `(u, v)` occurs in the full plane, together with what the stored
+    /// plane holds already: 1 in the paired columns, else 2.
+    pub fn multiplicity(&self, _u: usize, v: usize) -> usize {
+        if self.is_paired(v) { 1 } else { 2 }
+    }
+
+    /// The normalised radius `sqrt(rho_H(u)^2 + rho_W(v)^2)`, up to `sqrt 2`. The same on every
+    /// machine, so that a mask is too.
+    pub fn radius(&self, u: usize, v: usize) -> f64 {
+        libm::hypot(
+            wrapped_radius(u, self.height),
+            wrapped_radius(v, self.width),
+        )
+    }
+
+    /// The map T: coordinates to the stored half plane, for `channels` channel pairs.
+    pub fn unpack<T: Scalar>(
+        &self,
+        coordinates: &[T],
+        channels: usize,
+        bins: &mut [Complex<T>],
+    ) -> Result<(), SizeError> {
+        Bins::unpack(self, coordinates, channels, bins)
+    }
+
+    /// The adjoint of T.
+    pub fn adjoint<T: Scalar>(
+        &self,
+        bins: &[Complex<T>],
+        channels: usize,
+        coordinates: &mut [T],
+    ) -> Result<(), SizeError> {
+        Bins::adjoint(self, bins, channels, coordinates)
+    }
+
+    /// The left inverse of T: free bins back to coordinates.
+    pub fn pack<T: Scalar>(
+        &self,
+        bins: &[Complex<T>],
+        channels: usize,
+        coordinates: &mut [T],
+    ) -> Result<(), SizeError> {
+        Bins::pack(self, bins, channels, coordinates)
+    }
+
+    /// The same map on the full plane, `H*W` bins in natural order.
+    pub fn full(&self) -> impl Iterator<Item = Bin> {
+        let (height, width) = (self.height, self.width);
+        (0..height * width).map(move |index| {
+            let (u, v) = (index / width, index % width);
+            if v < self.columns() {
+                self.bin(u, v)
+            } else {
+                self.bin((height - u) % height, width - v).opposite()
+            }
+        })
+    }
+
+    fn is_paired(&self, v: usize) -> bool {
+        v == 0 || 2 * v == self.width
+    }
+
+    /// Whether a bin is filled from its partner.
+    fn is_filled(&self, u: usize, v: usize) -> bool {
+        self.is_paired(v) && 2 * u > self.height
+    }
+
+    fn keeps(&self, u: usize, v: usize) -> bool {
+        let farthest = self.radius(self.height / 2, self.width / 2);
+        self.radius(u, v) <= self.cutoff * farthest
+    }
+
+    /// How many columns of a row are kept, always the first ones.
+    fn kept_columns(&self, u: usize) -> usize {
+        let (mut kept, mut beyond) = (0, self.columns());
+        while kept < beyond {
+            let v = kept + (beyond - kept) / 2;
+            if self.keeps(u, v) {
+                kept = v + 1;
+            } else {
+                beyond = v;
+            }
+        }
+        kept
+    }
+
+    /// Coordinates of a kept bin of row `u` in a paired column.
+    fn paired_coordinates(&self, u: usize) -> usize {
+        match 2 * u {
+            0 => 1,
+            twice if twice == self.height => 1,
+            twice if twice > self.height => 0,
+            _ => 2,
+        }
+    }
+
+    /// Coordinates of the kept bins of row `u`.
+    fn row_coordinates(&self, u: usize) -> usize {
+        let kept = self.kept_columns(u);
+        let last = self.columns() - 1;
+        let paired =
+            usize::from(kept > 0) + usize::from(kept > last && last > 0 && self.is_paired(last));
+        2 * (kept - paired) + paired * self.paired_coordinates(u)
+    }
+
+    /// The first coordinate of row `u`.
+    fn start(&self, u: usize) -> usize {
+        #[cfg(feature = "alloc")]
+        return self.starts[u];
+        #[cfg(not(feature = "alloc"))]
+        (0..u).map(|row| self.row_coordinates(row)).sum()
+    }
+
+    /// A bin that is kept, from the first coordinate of its row, or of its partner's if it is filled.
+    fn kept_bin(&self, u: usize, v: usize, start: usize) -> Bin {
+        let filled = self.is_filled(u, v);
+        let first = if filled {
+            2
+        } else {
+            self.paired_coordinates(u)
+        };
+        let coordinate = match v {
+            0 => start,
+            _ => start + first + 2 * (v - 1),
+        };
+        if filled {
+            Bin::Conjugate { coordinate }
+        } else if self.is_paired(v) && self.paired_coordinates(u) == 1 {
+            Bin::Real { coordinate }
+        } else {
+            Bin::Complex { coordinate }
+        }
+    }
+}
+
+impl Bins for HalfPlane {
+    fn len(&self) -> usize {
+        self.bins()
+    }
+
+    fn coordinates(&self) -> usize {
+        self.coordinates()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Bin> {
+        self.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    #[test]
+    fn every_grid_has_as_many_coordinates_as_pixels() {
+        for height in 1..20 {
+            for width in 1..20 {
+                let layout = HalfPlane::new(height, width).expect("valid");
+                assert_eq!(layout.coordinates(), height * width, "{height} x {width}");
+                let total: usize = (0..layout.bins())
+                    .map(|i| layout.multiplicity(i / layout.columns(), i % layout.columns()))
+                    .sum();
+                assert_eq!(total, height * width);
+            }
+        }
+    }
+
+    #[test]
+    fn masks_keep_conjugate_pairs_together() {
+        for (height, width) in [(1, 1), (4, 6), (5, 7), (8, 3), (7, 8)] {
+            for cutoff in [0.0, 0.3, 0.5, 0.8, 1.0] {
+                let layout = HalfPlane::with_radius(height, width, cutoff).expect("valid");
+                // Every pixel of the full plane inside the radius is one real degree of freedom.
+                let farthest = layout.radius(height / 2, width / 2);
+                let inside = (0..height * width)
+                    .filter(|i| layout.radius(i / width, i % width) <= cutoff * farthest)
+                    .count();
+                assert_eq!(layout.coordinates(), inside, "{height} x {width}, {cutoff}");
+            }
+        }
+    }
+
+    /// The bins and the number of coordinates, from the definition: a walk over the stored bins.
+    fn by_definition(height: usize, width: usize, cutoff: f64) -> (std::vec::Vec<Bin>, usize) {
+        let columns = width / 2 + 1;
+        let radius = |u: usize, v: usize| wrapped_radius(u, height).hypot(wrapped_radius(v, width));
+        let farthest = radius(height / 2, width / 2);
+        let mut bins: std::vec::Vec<Bin> = std::vec::Vec::new();
+        let mut coordinates = 0;
+        for u in 0..height {
+            for v in 0..columns {
+                let paired = v == 0 || 2 * v == width;
+                let coordinate = coordinates;
+                bins.push(if radius(u, v) > cutoff * farthest {
+                    Bin::Masked
+                } else if paired && (u == 0 || 2 * u == height) {
+                    coordinates += 1;
+                    Bin::Real { coordinate }
+                } else if paired && 2 * u > height {
+                    bins[(height - u) * columns + v].opposite()
+                } else {
+                    coordinates += 2;
+                    Bin::Complex { coordinate }
+                });
+            }
+        }
+        (bins, coordinates)
+    }
+
+    #[test]
+    fn bins_follow_the_definition_walked_and_at_random() {
+        for height in 1..34 {
+            for width in 1..34 {
+                for cutoff in (0..=20).map(|i| f64::from(i) / 20.0) {
+                    let layout = HalfPlane::with_radius(height, width, cutoff).expect("valid");
+                    let (bins, coordinates) = by_definition(height, width, cutoff);
+                    assert_eq!(layout.coordinates(), coordinates);
+                    let what = (height, width, cutoff);
+                    assert!(layout.iter().eq(bins.iter().copied()), "{what:?}");
+                    for (i, bin) in bins.iter().enumerate() {
+                        let (u, v) = (i / layout.columns(), i % layout.columns());
+                        assert_eq!(layout.bin(u, v), *bin, "{what:?}, {u}, {v}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_beyond_memory_are_errors() {
+        for (height, width) in [(usize::MAX, 3), (1 << 40, 1 << 40), (1, usize::MAX)] {
+            let error = HalfPlane::new(height, width).unwrap_err();
+            assert!(matches!(error, SizeError::TooLarge { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn wrong_sizes_are_errors() {
+        assert!(HalfPlane::new(0, 3).is_err());
+        assert!(HalfPlane::new(3, 0).is_err());
+        for cutoff in [-0.1, 1.1, f64::NAN] {
+            assert!(HalfPlane::with_radius(4, 4, cutoff).is_err());
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The complex transform of any length, by decimation in time.
+//!
+//! `n = p*m` values are `p` interleaved signals of `m`: each is transformed on its own, then value `k`
+//! of all of them is multiplied by `w^(qk)` and becomes outputs `k, k + m, ...` through a transform of
+//! `p` values.
+
+use num_complex::Complex;
+
+use super::roots::Roots;
+use crate::scalar::Scalar;
+
+/// Values `at(first), at(first + stride), ...`.
+#[derive(Debug)]
+pub(crate) struct Signal<'a, F> {
+    at: &'a F,
+    first: usize,
+    stride: usize,
+}
+
+impl<'a, F> Signal<'a, F> {
+    pub(crate) fn new(at: &'a F) -> Self {
+        Self {
+            at,
+            first: 0,
+            stride: 1,
+        }
+    }
+
+    /// Every `p`-th value, beginning with number `q`.
+    fn every(&self, p: usize, q: usize) -> Self {
+        Self {
+            at: self.at,
+            first: self.first + q * self.stride,
+            stride: self.stride * p,
+        }
+    }
+}
+
+/// The factor that is split off first: 4, 2, or the smallest odd prime.
+fn factor(n: usize) -> usize {
+    if n.is_multiple_of(4) {
+        return 4;
+    }
+    if n.is_multiple_of(2) {
+        return 2;
+    }
+    let smallest = (3..)
+        .step_by(2)
+        .take_while(|p| p * p <= n)
+        .find(|&p| n.is_multiple_of(p));
+    smallest.unwrap_or(n)
+}
+
+/// Values of work space that the transform of `n` values needs: its largest odd prime factor.
+pub(crate) fn work_len(n: usize) -> usize {
+    let mut left = n;
+    let mut largest = 0;
+    while left > 1 {
+        let p = factor(left);
+        if p % 2 == 1 {
+            largest = p;
+        }
+        left /= p;
+    }
+    largest
+}
+
+/// `out[k] = sum_t signal[t] w^(kt)` for the `out.len()` values of the signal, where `w` is the root of
+/// that order; the order of `roots` is a multiple of it, and `work` has at least [`work_len`] values.
+pub(crate) fn transform<T: Scalar>(
+    roots: Roots<'_, T>,
+    signal: Signal<'_, impl Fn(usize) -> Complex<T>>,
+    out: &mut [Complex<T>],
+    work: &mut [Complex<T>],
+) {
+    let n = out.len();
+    if n == 1 {
+        out[0] = (signal.at)(signal.first);
+        return;
+    }
+    let p = factor(n);
+    let m = n / p;
+    for (q, part) in out.chunks_exact_mut(m).enumerate() {
+        transform(roots, signal.every(p, q), part, work);
+    }
+    // Root number k of order n is number k*unit of the stored ones.
+    let unit = roots.order() / n;
+    for k in 0..m {
+        let root = |index: usize| roots.at(index * unit);
+        match p {
+            2 => pair(&mut out[k..], m, root(k)),
+            4 => quadruple(&mut out[k..], m, [1, 2, 3].map(|q| root(q * k))),
+            _ => {
+                for (q, value) in work[..p].iter_mut().enumerate() {
+                    *value = out[k + q * m] * root(q * k);
+                }
+                prime(&mut out[k..], m, &mut work[..p], |q| root(q * m));
+            }
+        }
+    }
+}
+
+/// The transform of two values that are `m` apart; the second is multiplied by `root` first.
+fn pair<T: Scalar>(out: &mut [Complex<T>], m: usize, root: Complex<T>) {
+    let (a, b) = (out[0], out[m] * root);
+    out[0] = a + b;
+    out[m] = a - b;
+}
+
+/// The transform of four values that are `m` apart; all but the first are multiplied by `roots` first.
+fn quadruple<T: Scalar>(out: &mut [Complex<T>], m: usize, roots: [Complex<T>; 3]) {
+    let a = out[0];
+    let [b, c, d] = [1, 2, 3].map(|q| out[q * m] * roots[q - 1]);
+    let (even, even_difference) = (a + c, a - c);
+    let (odd, odd_difference) = (b + d, b - d);
+    let turned = Complex::new(odd_difference.im, -odd_difference.re);
+    out[0] = even + odd;
+    out[m] = even_difference + turned;
+    out[2 * m] = even - odd;
+    out[3 * m] = even_difference - turned;
+}
+
+/// The transform of an odd number of `values`, to places that are `m` apart, by definition; `root(q)` is
+/// the q-th root of that order. Values q and p - q meet conjugate roots, `c + ie` and `c - ie`: together
+/// they give `(a + b) c + i (a - b) e`, and output p - r is that of r with the other sign of `e`.
+fn prime<T: Scalar>(
+    out: &mut [Complex<T>],
+    m: usize,
+    values: &mut [Complex<T>],
+    root: impl Fn(usize) -> Complex<T>,
+) {
+    let p = values.len();
+    let mut total = values[0];
+    for q in 1..=p / 2 {
+        let (a, b) = (values[q], values[p - q]);
+        values[q] = a + b;
+        values[p - q] = a - b;
+        total = total + values[q];
+    }
+    out[0] = total;
+    for r in 1..=p / 2 {
+        let (mut even, mut odd) = (values[0], Complex::new(T::zero(), T::zero()));
+        let mut index = 0;
+        for q in 1..=p / 2 {
+            index += r;
+            if index >= p {
+                index -= p;
+            }
+            let root = root(index);
+            even = even + values[q].scale(root.re);
+            odd = odd + values[p - q].scale(root.im);
+        }
+        let turned = Complex::new(-odd.im, odd.re);
+        out[r * m] = even + turned;
+        out[(p - r) * m] = even - turned;
+    }
+}

@@ -1,0 +1,180 @@
+//! Half spectra of real signals and back, any length, in memory of the caller.
+//!
+//! `X[k] = sum_t x[t] exp(-2 pi i k t/n)` for `k = 0..=n/2`, and its inverse, which divides by `n`
+//! (`docs/mathematics.md`, section 1). A signal of even length is transformed as one of `n/2` complex
+//! values; the complex transform splits off factors 4, 2 and odd primes, whose transforms are sums by
+//! definition. So a length costs about `n` times the sum of its prime factors.
+
+mod mixed_radix;
+mod roots;
+
+pub(crate) use mixed_radix::{Signal, transform, work_len};
+pub(crate) use roots::Roots;
+
+use num_complex::Complex;
+
+use crate::error::{SizeError, expect_len, expect_positive, product};
+use crate::scalar::Scalar;
+
+/// The transform of real signals of one length.
+///
+/// ```
+/// use circulant_core::{Complex, RealTransform};
+///
+/// let mut roots = [Complex::new(0.0, 0.0); 2];
+/// assert_eq!(RealTransform::<f64>::roots_len(3), roots.len());
+/// let transform = RealTransform::new(3, &mut roots)?;
+/// let mut scratch = [Complex::new(0.0, 0.0); 6];
+/// assert_eq!(transform.scratch_len(), scratch.len());
+///
+/// let mut half = [Complex::new(0.0, 0.0); 2];
+/// transform.forward(&[1.0, 1.0, 1.0], &mut half, &mut scratch)?;
+/// assert!((half[0] - 3.0).norm() < 1e-15 && half[1].norm() < 1e-15);
+/// # Ok::<(), circulant_core::SizeError>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct RealTransform<'a, T> {
+    length: usize,
+    roots: Roots<'a, T>,
+    scratch: usize,
+}
+
+impl<'a, T: Scalar> RealTransform<'a, T> {
+    /// Values of memory that a transform of this length keeps, `length/2 + 1`.
+    pub fn roots_len(length: usize) -> usize {
+        length / 2 + 1
+    }
+
+    /// The transform of signals of `length` values; `roots` has [`Self::roots_len`] and is filled here.
+    pub fn new(length: usize, roots: &'a mut [Complex<T>]) -> Result<Self, SizeError> {
+        expect_positive(&[("the length", length)])?;
+        // The work space of a factor is at most as long as what it transforms.
+        product("the scratch of a transform", length, 2)?;
+        let complex = Self::complex_len(length);
+        Ok(Self {
+            length,
+            roots: Roots::new(length, roots)?,
+            scratch: complex + work_len(complex),
+        })
+    }
+
+    /// The length of the complex transform behind a real one.
+    fn complex_len(length: usize) -> usize {
+        if length.is_multiple_of(2) {
+            length / 2
+        } else {
+            length
+        }
+    }
+
+    /// The length of the signals.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The number of bins, `length/2 + 1`.
+    pub fn bins(&self) -> usize {
+        self.length / 2 + 1
+    }
+
+    /// Values of scratch memory that both directions need. What it holds does not matter.
+    pub fn scratch_len(&self) -> usize {
+        self.scratch
+    }
+
+    fn check(&self, signal: usize, half: usize, scratch: usize) -> Result<(), SizeError> {
+        expect_len("signal", signal, self.length)?;
+        expect_len("half spectrum", half, self.bins())?;
+        expect_len("scratch", scratch, self.scratch)
+    }
+
+    /// A signal's half spectrum.
+    pub fn forward(
+        &self,
+        signal: &[T],
+        half: &mut [Complex<T>],
+        scratch: &mut [Complex<T>],
+    ) -> Result<(), SizeError> {
+        self.check(signal.len(), half.len(), scratch.len())?;
+        let length = Self::complex_len(self.length);
+        let (full, work) = scratch.split_at_mut(length);
+        if length == self.length {
+            let at = |t: usize| Complex::new(signal[t], T::zero());
+            transform(self.roots, Signal::new(&at), full, work);
+            half.copy_from_slice(&full[..self.bins()]);
+            return Ok(());
+        }
+        let at = |t: usize| Complex::new(signal[2 * t], signal[2 * t + 1]);
+        transform(self.roots, Signal::new(&at), &mut half[..length], work);
+        self.split_pairs(half);
+        Ok(())
+    }
+
+    /// From the transform `Z` of `x[2t] + i x[2t+1]`, `m = n/2` values, to the half spectrum of `x`:
+    /// `X[k] = E[k] + w^k O[k]` with the transforms `E` and `O` of the even and the odd values, which are
+    /// the Hermitian and the anti-Hermitian part of `Z`.
+    fn split_pairs(&self, half: &mut [Complex<T>]) {
+        let m = self.length / 2;
+        let first = half[0];
+        half[0] = Complex::new(first.re + first.im, T::zero());
+        half[m] = Complex::new(first.re - first.im, T::zero());
+        let one_half = T::of(0.5);
+        for k in 1..=m / 2 {
+            let (a, b) = (half[k], half[m - k].conj());
+            let even = (a + b).scale(one_half);
+            let difference = (a - b).scale(one_half);
+            let odd = Complex::new(difference.im, -difference.re) * self.roots.at(k);
+            half[k] = even + odd;
+            half[m - k] = (even - odd).conj();
+        }
+    }
+
+    /// The signal of a half spectrum. The imaginary parts of self-conjugate bins are ignored.
+    pub fn inverse(
+        &self,
+        half: &[Complex<T>],
+        signal: &mut [T],
+        scratch: &mut [Complex<T>],
+    ) -> Result<(), SizeError> {
+        self.check(signal.len(), half.len(), scratch.len())?;
+        let length = Self::complex_len(self.length);
+        let (full, work) = scratch.split_at_mut(length);
+        let scale = T::of(1.0 / self.length as f64);
+        if length == self.length {
+            let at = |k: usize| match k {
+                0 => Complex::new(T::zero(), half[0].re),
+                _ if k < half.len() => swapped(half[k]),
+                _ => swapped(half[length - k].conj()),
+            };
+            transform(self.roots, Signal::new(&at), full, work);
+            for (value, sum) in signal.iter_mut().zip(full) {
+                *value = sum.im * scale;
+            }
+            return Ok(());
+        }
+        let at = |k: usize| swapped(self.join_pair(half, k));
+        transform(self.roots, Signal::new(&at), full, work);
+        for (pair, sum) in signal.chunks_exact_mut(2).zip(full) {
+            pair[0] = sum.im * scale;
+            pair[1] = sum.re * scale;
+        }
+        Ok(())
+    }
+
+    /// Twice the `Z[k]` of [`Self::split_pairs`].
+    fn join_pair(&self, half: &[Complex<T>], k: usize) -> Complex<T> {
+        let m = self.length / 2;
+        if k == 0 {
+            let (first, last) = (half[0].re, half[m].re);
+            return Complex::new(first + last, first - last);
+        }
+        let (a, b) = (half[k], half[m - k].conj());
+        let odd = (a - b) * self.roots.at(k).conj();
+        (a + b) + Complex::new(-odd.im, odd.re)
+    }
+}
+
+/// Real and imaginary part exchanged: the inverse transform is the forward one between two of these.
+pub(crate) fn swapped<T: Scalar>(value: Complex<T>) -> Complex<T> {
+    Complex::new(value.im, value.re)
+}
