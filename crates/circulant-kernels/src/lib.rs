@@ -1,37 +1,66 @@
-//! Numbers only, no framework: the layout of half spectra, FFT plans, and batched circulant
-//! operators with their gradients, in f32 and f64, on all cores.
+//! Kernels without a framework: batched circulant operators with their gradients, and what a training
+//! step needs around them, in f32 and f64, on all cores. Slices in, slices out.
 //!
 //! A circulant layer is `y = IRFFT(h * RFFT(x)) + b`; the 2D one mixes channels per frequency. The
 //! parameters are the free real coordinates `a` of the half spectrum, `h = T(a)`:
 //! [`HalfSpectrum`] and [`HalfPlane`] define T, [`CirculantPlan`] applies the operator to batches.
 //!
+//! The source is rooms; each imports only from those above it, which `tests/kernels/rooms.rs` checks.
+//!
+//! | room | |
+//! | --- | --- |
+//! | `vector` | registers, instruction sets, elementary functions |
+//! | `runtime` | threads, chunks of work, reused buffers |
+//! | `random` | counter-based noise |
+//! | `elements` | element by element: activations, the loss, examples from memory, ensembles |
+//! | `transform` | blocks of rows to spectra and back |
+//! | `dense` | matrix products, linear layers, convolutions |
+//! | `operator` | circulant operators: plans and the ways they run |
+//! | `norms`, `gaussian`, `transformer`, `optimisers` | operator norms; posteriors; attention and what goes with it; Adam, Adan |
+//!
+//! [`Real`] names every kernel, so that each is compiled once, here; it stands outside the order.
+//!
 //! Most users want the crate `circulant`, which wraps this one in Burn layers.
 
-mod dense;
+// The rooms are open for this crate's own tests only. What is promised is re-exported below.
+#[doc(hidden)]
+pub mod dense;
+#[doc(hidden)]
+pub mod elements;
+#[doc(hidden)]
+pub mod gaussian;
+#[doc(hidden)]
+pub mod norms;
+#[doc(hidden)]
+pub mod operator;
+#[doc(hidden)]
+pub mod optimisers;
+#[doc(hidden)]
+pub mod random;
+#[doc(hidden)]
+pub mod real;
+#[doc(hidden)]
+pub mod runtime;
+#[doc(hidden)]
+pub mod transform;
+#[doc(hidden)]
+pub mod transformer;
+#[doc(hidden)]
+pub mod vector;
+
 mod element_kernels;
-mod elements;
 mod error;
-mod gaussian;
 mod kernels;
-mod norms;
-mod operator;
-mod optimisers;
-#[cfg(test)]
-mod oracle;
-mod random;
-mod real;
-mod runtime;
-mod transform;
-mod transformer;
-mod vector;
 
 pub use circulant_core::{Bin, HalfPlane, HalfSpectrum, Scalar, SizeError};
 pub use dense::convolution::{Convolution, ConvolutionGradients};
 pub use dense::linear::{LinearGradients, LinearOutput, linear_backward, linear_into};
 pub use dense::linear_stack::{linear_stack_backward, linear_stack_into, matrix_product_into};
+pub use elements::activation::Activation;
 pub use elements::cross_entropy::cross_entropy;
 pub use elements::elementwise::{bias_tanh, column_sums, tanh_backward, tanh_into};
 pub use elements::ensemble::ensemble_statistics;
+pub use elements::examples::{Examples, Inputs};
 pub use elements::gather::{ByteScale, gather_bytes, gather_rows};
 pub use error::KernelError;
 pub use gaussian::{KlGradients, LowRank, SampleGradients};
@@ -43,8 +72,7 @@ pub use norms::{
 pub use num_complex::Complex;
 pub use operator::filter_transform::FilterTransform;
 pub use operator::plan::{
-    Activation, CirculantPlan, Examples, Filters, Gradients, Inputs, KeptReadout, KeptSpectrum,
-    Readout, ReadoutGradients,
+    CirculantPlan, Filters, Gradients, KeptReadout, KeptSpectrum, Readout, ReadoutGradients,
 };
 pub use optimisers::adam::{AdamSettings, AdamState, adam_step};
 pub use optimisers::adan::{AdanSettings, AdanState, adan_step};

@@ -38,6 +38,13 @@ const ROWS: usize = 32 * 33;
 /// Two heads of 16.
 const WIDTH: usize = 32;
 
+/// Rounds that fill the pool of scratch memory.
+const WARM_UP: usize = 100;
+/// Rounds that are counted.
+const ROUNDS: usize = 100;
+/// Rounds in which a thread may need a buffer that no round before needed at the same time.
+const LATE: usize = 2;
+
 /// Every operation once, all on the same memory.
 fn step(
     x: &[f32],
@@ -124,15 +131,18 @@ fn a_warm_step_allocates_nothing() {
         .num_threads(2)
         .build()
         .unwrap();
-    let least = pool.install(|| {
-        // The first rounds fill the pool of scratch memory; a round in which a thread needs a buffer
-        // that no round before needed at the same time may add one.
-        let rounds = (0..20).map(|_| {
+    let rounds: Vec<usize> = pool.install(|| {
+        let mut rounds = Vec::with_capacity(WARM_UP + ROUNDS);
+        for _ in 0..WARM_UP + ROUNDS {
             let before = ALLOCATIONS.load(Ordering::Relaxed);
             step(&x, &mut outputs, &mut rows, &mut small);
-            ALLOCATIONS.load(Ordering::Relaxed) - before
-        });
-        rounds.min()
+            rounds.push(ALLOCATIONS.load(Ordering::Relaxed) - before);
+        }
+        rounds
     });
-    assert_eq!(least, Some(0));
+    let allocating = rounds[WARM_UP..].iter().filter(|&&count| count > 0).count();
+    assert!(
+        allocating <= LATE,
+        "{allocating} of {ROUNDS} warm rounds allocated: {rounds:?}"
+    );
 }

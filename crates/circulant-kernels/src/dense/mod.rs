@@ -1,7 +1,7 @@
 //! Dense products and convolutions: nothing here is circulant.
 
-pub(crate) mod convolution;
-pub(crate) mod large_product;
-pub(crate) mod linear;
-pub(crate) mod linear_stack;
-pub(crate) mod small_product;
+pub mod convolution;
+pub mod large_product;
+pub mod linear;
+pub mod linear_stack;
+pub mod small_product;

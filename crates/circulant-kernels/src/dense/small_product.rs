@@ -15,17 +15,17 @@ const ROWS: usize = 6;
 
 /// A matrix whose element `(i, k)` is at `i*row + k*column`.
 #[derive(Clone, Copy)]
-pub(crate) struct Strided<T> {
-    pub(crate) start: *const T,
-    pub(crate) row: usize,
-    pub(crate) column: usize,
+pub struct Strided<T> {
+    pub start: *const T,
+    pub row: usize,
+    pub column: usize,
 }
 
 /// A matrix whose rows are `row` apart and hold whole vectors.
 #[derive(Clone, Copy)]
-pub(crate) struct RowMajor<P> {
-    pub(crate) start: P,
-    pub(crate) row: usize,
+pub struct RowMajor<P> {
+    pub start: P,
+    pub row: usize,
 }
 
 /// `rows x inner` times `inner x columns`; `columns` is a multiple of the vector's lanes.
@@ -34,7 +34,7 @@ pub(crate) struct RowMajor<P> {
 /// `a` must be valid for reading `rows x inner` numbers, `b` for `inner` and `c` for writing `rows`
 /// rows of `columns` numbers; `c` must not overlap the others. The instruction set of `V` must be there.
 #[inline(always)]
-pub(crate) unsafe fn small_product<V: Vector>(
+pub unsafe fn small_product<V: Vector>(
     (rows, inner, columns): (usize, usize, usize),
     a: Strided<V::Scalar>,
     b: RowMajor<*const V::Scalar>,
@@ -124,68 +124,6 @@ unsafe fn tile<V: Vector, const R: usize, const W: usize>(
         for (r, sums) in sums.into_iter().enumerate() {
             for (w, sum) in sums.into_iter().enumerate() {
                 sum.store(c.start.add(r * c.row + n + w * V::LANES));
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::real::Real;
-    use crate::vector::{Isa, Kernel, Present};
-
-    /// Rows, inner length and vectors; `A` is transposed in memory if the flag says so.
-    struct Product(usize, usize, usize, bool);
-
-    impl<T: Real> Kernel<T> for Product {
-        type Output = ();
-        #[inline(always)]
-        fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
-            let Self(rows, inner, vectors, transposed) = self;
-            let columns = vectors * V::LANES;
-            let number = |i: usize| T::of((i * 7919 % 101) as f64 - 50.0);
-            let a: Vec<T> = (0..rows * inner).map(number).collect();
-            let b: Vec<T> = (0..inner * columns).map(|i| number(i + 3)).collect();
-            let mut c = vec![T::nan(); rows * columns];
-            let (row, column) = if transposed { (1, rows) } else { (inner, 1) };
-            let (left, right) = (
-                Strided {
-                    start: a.as_ptr(),
-                    row,
-                    column,
-                },
-                RowMajor {
-                    start: b.as_ptr(),
-                    row: columns,
-                },
-            );
-            let out = RowMajor {
-                start: c.as_mut_ptr(),
-                row: columns,
-            };
-            // SAFETY: the three vectors hold matrices of these sizes.
-            unsafe { small_product::<V>((rows, inner, columns), left, right, out) };
-            for i in 0..rows {
-                for n in 0..columns {
-                    let terms = (0..inner).map(|k| a[i * row + k * column] * b[k * columns + n]);
-                    // Whole numbers: exact in any order.
-                    assert!(c[i * columns + n] == terms.fold(T::zero(), |sum, x| sum + x));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn equals_the_sums_on_every_instruction_set() {
-        for isa in Isa::available() {
-            for rows in 1..14 {
-                for (inner, vectors) in [(1, 1), (2, 2), (7, 3), (5, 4), (32, 9), (0, 2)] {
-                    for transposed in [false, true] {
-                        isa.run::<f32, _>(Product(rows, inner, vectors, transposed));
-                        isa.run::<f64, _>(Product(rows, inner, vectors, transposed));
-                    }
-                }
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Element by element or row by row: activations, the loss, examples from memory, ensembles.
 
-pub(crate) mod cross_entropy;
-pub(crate) mod elementwise;
-pub(crate) mod ensemble;
-pub(crate) mod gather;
+pub mod activation;
+pub mod cross_entropy;
+pub mod elementwise;
+pub mod ensemble;
+pub mod examples;
+pub mod gather;

@@ -11,15 +11,13 @@
 //! the determinant lemma gives `det = prod(D) det(M)`, `M = I + W^T D^-1 W`, which is `r x r`.
 //! Rank 0 is the mean-field Gaussian. Not a number goes in, not a number comes out.
 
-mod block;
-mod cholesky;
-mod density;
-mod kl;
-mod low_rank;
-mod parts;
-mod sample;
-#[cfg(test)]
-mod tests;
+pub mod block;
+pub mod cholesky;
+pub mod density;
+pub mod kl;
+pub mod low_rank;
+pub mod parts;
+pub mod sample;
 
 use std::f64::consts::TAU;
 

@@ -200,7 +200,7 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
 /// below `2^-58`. In Horner's form the sum in brackets is at most 1 and off by less than `5 u`, and
 /// is multiplied by `x^2/2 <= 0.31` for the cosine and by `x^3/6 <= 0.09` for the sine; with the last
 /// rounding that is below `4 u`. The standard library promises no accuracy, so it is not used.
-fn unit_root(k: usize, n: usize) -> [f64; 2] {
+pub fn unit_root(k: usize, n: usize) -> [f64; 2] {
     let (octant, rest) = (8 * (k % n) / n, 8 * (k % n) % n);
     let odd = octant % 2 == 1;
     let fraction = if odd { n - rest } else { rest } as f64 / n as f64;
@@ -220,25 +220,5 @@ fn unit_root(k: usize, n: usize) -> [f64; 2] {
         1 => [-sine, cosine],
         2 => [-cosine, -sine],
         _ => [sine, -cosine],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn roots_of_unity_agree_with_the_standard_library() {
-        for n in 1..200 {
-            for k in 0..n {
-                let [cosine, sine] = unit_root(k, n);
-                let (s, c) = (std::f64::consts::TAU * k as f64 / n as f64).sin_cos();
-                // The argument of the standard library is itself rounded, by up to 10 eps.
-                assert!((cosine - c).abs() < 14.0 * f64::EPSILON, "{k}/{n}");
-                assert!((sine - s).abs() < 14.0 * f64::EPSILON, "{k}/{n}");
-            }
-        }
-        assert_eq!(unit_root(1, 2), [-1.0, 0.0]);
-        assert_eq!(unit_root(3, 4)[1], -1.0);
     }
 }

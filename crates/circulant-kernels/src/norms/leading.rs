@@ -182,7 +182,7 @@ pub(super) const NOT_CONVERGED: KernelError = KernelError::NotFinite {
     what: "a matrix decomposition",
 };
 
-pub(super) fn to_faer(matrix: &Matrix<f64>) -> Mat<c64> {
+pub fn to_faer(matrix: &Matrix<f64>) -> Mat<c64> {
     Mat::from_fn(matrix.rows, matrix.columns, |i, j| {
         let (re, im) = matrix.row(i);
         c64::new(re[j], if matrix.complex { im[j] } else { 0.0 })

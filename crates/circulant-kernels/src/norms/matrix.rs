@@ -7,23 +7,23 @@ use crate::vector::{Isa, Kernel, MAX_LANES, Present, Vector};
 /// Columns are padded to whole vectors of the widest instruction set.
 const WIDEST: usize = MAX_LANES;
 /// The factor is computed in blocks of this many rows.
-pub(super) const BLOCK: usize = 4;
+pub const BLOCK: usize = 4;
 
 /// `rows x columns`, complex or real, row-major planes. Columns from `columns` to `stride` are
 /// zero. Below the matrix there is room for a factor of `columns` rows, rounded up to blocks.
 #[derive(Debug, Clone)]
-pub(super) struct Matrix<T> {
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-    pub(super) stride: usize,
+pub struct Matrix<T> {
+    pub rows: usize,
+    pub columns: usize,
+    pub stride: usize,
     /// A real matrix leaves `im` as it is, and nothing reads it.
-    pub(super) complex: bool,
-    pub(super) re: Vec<T>,
-    pub(super) im: Vec<T>,
+    pub complex: bool,
+    pub re: Vec<T>,
+    pub im: Vec<T>,
 }
 
 impl<T: Real> Matrix<T> {
-    pub(super) fn zeros(rows: usize, columns: usize, complex: bool) -> Self {
+    pub fn zeros(rows: usize, columns: usize, complex: bool) -> Self {
         // An odd number of cache lines: rows that are a power of two apart share few cache sets.
         let line = 64 / size_of::<T>();
         let lines = columns.next_multiple_of(WIDEST) / line;
@@ -41,7 +41,7 @@ impl<T: Real> Matrix<T> {
 
     /// Fills the matrix from one of `rows x columns`, either way round: the real parts, row-major,
     /// and for a complex matrix the imaginary parts after them.
-    pub(super) fn load(&mut self, rows: usize, columns: usize, values: &[f64], scale: Scale) {
+    pub fn load(&mut self, rows: usize, columns: usize, values: &[f64], scale: Scale) {
         let (re, im) = values.split_at(rows * columns);
         let from = Transposable::new(rows, columns, re);
         Self::fill(&mut self.re, self.stride, &from, scale);
@@ -94,7 +94,7 @@ impl<T: Real> Kernel<f64> for Fill<'_, T> {
 
 impl Matrix<f64> {
     /// Row `r` of both planes, padding included; the second is empty for a real matrix.
-    pub(super) fn row(&self, r: usize) -> (&[f64], &[f64]) {
+    pub fn row(&self, r: usize) -> (&[f64], &[f64]) {
         let range = r * self.stride..(r + 1) * self.stride;
         let im = if self.complex {
             &self.im[range.clone()]
@@ -105,7 +105,7 @@ impl Matrix<f64> {
     }
 
     /// The square root of the sum of all squares, not rounded in any direction.
-    pub(super) fn frobenius(&self) -> f64 {
+    pub fn frobenius(&self) -> f64 {
         let squares = |row: &[f64]| row.iter().map(|x| x * x).sum::<f64>();
         (0..self.rows)
             .map(|r| {
@@ -140,16 +140,16 @@ impl<'a> Transposable<'a> {
 
 /// What one pass over numbers finds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Survey {
-    pub(super) finite: bool,
+pub struct Survey {
+    pub finite: bool,
     /// The largest magnitude, of no use when something is not finite.
-    pub(super) largest: f64,
+    pub largest: f64,
     /// The sum of the squares, which may overflow.
-    pub(super) squares: f64,
+    pub squares: f64,
 }
 
 impl Survey {
-    pub(super) fn of(values: &[f64]) -> Self {
+    pub fn of(values: &[f64]) -> Self {
         Isa::best().run::<f64, _>(Pass { values })
     }
 }
@@ -198,7 +198,7 @@ impl Kernel<f64> for Pass<'_> {
 
 /// A power of two, as two factors: one alone could leave the range of an f64.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scale {
+pub struct Scale {
     first: f64,
     second: f64,
     back: [f64; 2],
@@ -206,7 +206,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// Leaves numbers alone.
-    pub(super) const ONE: Self = Self {
+    pub const ONE: Self = Self {
         first: 1.0,
         second: 1.0,
         back: [1.0, 1.0],
@@ -214,12 +214,12 @@ impl Scale {
 
     /// Brings the largest magnitude into `[1, 2)`; `None` when all values are zero. They must be
     /// finite.
-    pub(super) fn of(values: &[f64]) -> Option<Self> {
+    pub fn of(values: &[f64]) -> Option<Self> {
         Self::of_largest(Survey::of(values).largest)
     }
 
     /// Brings `largest` into `[1, 2)`; `None` when it is zero.
-    pub(super) fn of_largest(largest: f64) -> Option<Self> {
+    pub fn of_largest(largest: f64) -> Option<Self> {
         if largest == 0.0 {
             return None;
         }
@@ -241,19 +241,19 @@ impl Scale {
     /// The scaled value. It is exact, except that a value `2^1000` times smaller than the largest
     /// may lose bits below `2^-1074`, which the constants of `proof` and `leading` cover.
     #[inline(always)]
-    pub(super) fn apply(self, x: f64) -> f64 {
+    pub fn apply(self, x: f64) -> f64 {
         x * self.first * self.second
     }
 
     /// Back to the size of the input. Only the second product can round (a norm here lies between
     /// `2^-20` and `2^60`, and half the exponent keeps it normal), and only when the result is
     /// subnormal or overflows; the callers round outward after it.
-    pub(super) fn undo(self, x: f64) -> f64 {
+    pub fn undo(self, x: f64) -> f64 {
         x * self.back[0] * self.back[1]
     }
 
     /// A lower bound, back to the size of the input.
-    pub(super) fn undo_down(self, x: f64) -> f64 {
+    pub fn undo_down(self, x: f64) -> f64 {
         let value = self.undo(x);
         if value < f64::MIN_POSITIVE || value == f64::INFINITY {
             value.next_down().max(0.0)
@@ -263,7 +263,7 @@ impl Scale {
     }
 
     /// An upper bound, back to the size of the input.
-    pub(super) fn undo_up(self, x: f64) -> f64 {
+    pub fn undo_up(self, x: f64) -> f64 {
         let value = self.undo(x);
         if value < f64::MIN_POSITIVE {
             value.next_up()

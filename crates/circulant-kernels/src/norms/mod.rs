@@ -11,19 +11,17 @@
 //! `t^2 I - K^H K` that goes through (`proof`), however `t` was found. Both carry the rounding
 //! errors of their own arithmetic.
 
-mod clip;
-mod convolution;
-mod dense;
-mod gram;
-mod image;
-mod leading;
-mod matrix;
-mod proof;
-mod search;
-mod signal;
-mod spectrum;
-#[cfg(test)]
-mod tests;
+pub mod clip;
+pub mod convolution;
+pub mod dense;
+pub mod gram;
+pub mod image;
+pub mod leading;
+pub mod matrix;
+pub mod proof;
+pub mod search;
+pub mod signal;
+pub mod spectrum;
 
 pub use clip::{clip_norm_1d, clip_norm_2d};
 pub use convolution::convolution_norm_bound;

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
+use crate::runtime::shared::Shared;
 use crate::runtime::threads::share;
 use crate::transform::{ForwardBlock, LaneBias, LanePlan, RowPointers, Source, line_of};
 use crate::vector::{Isa, MAX_LANES, Promised};
@@ -22,42 +23,6 @@ const SEQUENTIAL_BELOW: usize = 1 << 14;
 
 /// Bytes of a block's rows up to which the next block's rows are fetched meanwhile.
 const PREFETCH_BLOCKS_BELOW: usize = 66_000;
-
-/// A pointer that the threads of one parallel call share; see the head of the file.
-pub struct Shared<T>(*mut T);
-
-impl<T> Clone for Shared<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Shared<T> {}
-
-// SAFETY: a pointer by itself does nothing, and whoever follows it promises that no two threads meet there. What they move to
-// each other are values of `T`, some of which several of them read.
-unsafe impl<T: Send + Sync> Send for Shared<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Shared<T> {}
-
-impl<T> Shared<T> {
-    pub(crate) fn writer(slice: &mut [T]) -> Self {
-        Self(slice.as_mut_ptr())
-    }
-
-    /// For reading only.
-    pub(crate) fn reader(slice: &[T]) -> Self {
-        Self(slice.as_ptr().cast_mut())
-    }
-
-    pub(crate) fn at(self, index: usize) -> *mut T {
-        self.0.wrapping_add(index)
-    }
-
-    pub(crate) fn offset(self, index: usize) -> Self {
-        Self(self.at(index))
-    }
-}
 
 /// A batch of `batch x channels` rows of `len` numbers, cut into blocks of lanes.
 #[derive(Clone, Copy)]

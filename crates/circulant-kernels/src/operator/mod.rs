@@ -2,14 +2,14 @@
 
 use circulant_core::Bin;
 
-pub(crate) mod batch;
-pub(crate) mod by_row;
-pub(crate) mod channels;
-pub(crate) mod complex_product;
-pub(crate) mod filter_transform;
-pub(crate) mod one_channel;
-pub(crate) mod padded;
-pub(crate) mod plan;
+pub mod batch;
+pub mod by_row;
+pub mod channels;
+pub mod complex_product;
+pub mod filter_transform;
+pub mod one_channel;
+pub mod padded;
+pub mod plan;
 
 /// The bins in the order of a transformed block; a gap is as good as a masked bin.
 pub(crate) fn in_order(order: &[Option<usize>], full: &[Bin]) -> Vec<Bin> {
@@ -18,6 +18,3 @@ pub(crate) fn in_order(order: &[Option<usize>], full: &[Bin]) -> Vec<Bin> {
         .map(|frequency| frequency.map_or(Bin::Masked, |f| full[f]))
         .collect()
 }
-
-#[cfg(test)]
-mod plan_tests;

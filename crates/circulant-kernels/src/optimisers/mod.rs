@@ -1,4 +1,4 @@
 //! Steps of optimisers.
 
-pub(crate) mod adam;
-pub(crate) mod adan;
+pub mod adam;
+pub mod adan;

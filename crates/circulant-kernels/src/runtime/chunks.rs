@@ -9,16 +9,16 @@ use crate::runtime::threads::another_is_awake;
 use crate::vector::Isa;
 
 /// Numbers of a chunk: a few of its slices fit the near cache together.
-pub(crate) const CHUNK: usize = 1 << 13;
+pub const CHUNK: usize = 1 << 13;
 
 /// Below this many numbers a call stays on its thread: waking another one costs more.
-const SEQUENTIAL_BELOW: usize = 1 << 14;
+pub const SEQUENTIAL_BELOW: usize = 1 << 14;
 /// The same when nobody needs to be woken.
 const SEQUENTIAL_BELOW_AWAKE: usize = 1 << 12;
 
 /// Runs `work` on every job, on all threads when the jobs hold many `numbers` together, and
 /// returns what it returned in the order of the jobs.
-pub(crate) fn run_all<J: Send, R: Send>(
+pub fn run_all<J: Send, R: Send>(
     numbers: usize,
     jobs: impl Iterator<Item = J>,
     work: impl Fn(J) -> R + Send + Sync,
@@ -46,31 +46,11 @@ pub(crate) fn fewest_chunks(numbers: usize) -> usize {
 }
 
 /// Rows of `width` numbers that make up about one chunk.
-pub(crate) fn rows_per_chunk(width: usize) -> usize {
+pub fn rows_per_chunk(width: usize) -> usize {
     (CHUNK / width.max(1)).max(1)
 }
 
 /// The instruction set of all kernels.
-pub(crate) fn best_isa() -> Isa {
+pub fn best_isa() -> Isa {
     Isa::best()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_come_in_the_order_of_the_jobs() {
-        for numbers in [0, SEQUENTIAL_BELOW] {
-            let doubled = run_all(numbers, 0..1000, |job| 2 * job);
-            assert!(doubled.into_iter().eq((0..1000).map(|job| 2 * job)));
-        }
-    }
-
-    #[test]
-    fn a_chunk_has_at_least_one_row() {
-        assert_eq!(rows_per_chunk(1), CHUNK);
-        assert_eq!(rows_per_chunk(CHUNK + 1), 1);
-        assert_eq!(rows_per_chunk(0), CHUNK);
-    }
 }

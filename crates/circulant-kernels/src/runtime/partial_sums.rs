@@ -12,15 +12,15 @@ const CHUNKS: usize = 4;
 const COLUMNS: usize = 64;
 
 /// Rows of a chunk with its own sums.
-pub(crate) fn rows_per_sum(width: usize) -> usize {
+pub fn rows_per_sum(width: usize) -> usize {
     (CHUNKS * rows_per_chunk(width)).min(ROWS)
 }
 
 /// The most rows that are added up in the number type: their rounding stays below 1e-5 in f32.
-const ROWS: usize = 128;
+pub const ROWS: usize = 128;
 
 /// `out[j]` is the sum of `parts[p][first + j]` over the parts, which are `stride` long.
-pub(crate) fn add_parts<T: Real>(parts: &[T], stride: usize, first: usize, out: &mut [T]) {
+pub fn add_parts<T: Real>(parts: &[T], stride: usize, first: usize, out: &mut [T]) {
     for (block, out) in out.chunks_mut(COLUMNS).enumerate() {
         let own = first + block * COLUMNS..first + block * COLUMNS + out.len();
         let mut totals = [0.0; COLUMNS];
@@ -32,31 +32,5 @@ pub(crate) fn add_parts<T: Real>(parts: &[T], stride: usize, first: usize, out: 
         for (out, total) in out.iter_mut().zip(totals) {
             *out = T::of(total);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_added_by_column() {
-        for columns in [1, 7, 64, 65, 200] {
-            let stride = columns + 3;
-            let parts: Vec<f32> = (0..5 * stride).map(|i| i as f32).collect();
-            let mut out = vec![-1.0; columns];
-            add_parts(&parts, stride, 2, &mut out);
-            for (j, sum) in out.iter().enumerate() {
-                let expected: f32 = (0..5).map(|p| parts[p * stride + 2 + j]).sum();
-                assert_eq!(*sum, expected);
-            }
-        }
-    }
-
-    #[test]
-    fn a_chunk_has_a_few_rows() {
-        assert_eq!(rows_per_sum(1), ROWS);
-        assert_eq!(rows_per_sum(512), 64);
-        assert_eq!(rows_per_sum(1 << 20), 4);
     }
 }

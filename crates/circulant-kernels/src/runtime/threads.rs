@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::error::KernelError;
 
 /// How long a thread stays awake without work.
-const LONGEST: Duration = Duration::from_millis(1);
+pub const LONGEST: Duration = Duration::from_millis(1);
 
 /// Makes the calling thread one of `threads` workers of the pool that all kernels share (rayon's global one; 0 means
 /// one per core). Call it first thing in `main`.
@@ -90,7 +90,7 @@ pub(crate) fn another_is_awake() -> bool {
 /// Every thread begins with tasks of its own, the same ones whenever the count is the same: what it read and wrote in the
 /// last call may still be in its near cache. Then it takes from the others. A thread that finds nothing left stays awake
 /// until all are done: rayon's would fall asleep, and waking it takes as long as a task.
-pub(crate) fn share<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+pub fn share<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let threads = rayon::current_num_threads().min(count);
     if threads < 2 {
         return (0..count).map(work).collect();
@@ -151,56 +151,5 @@ impl Part {
             let task = self.next.fetch_add(1, Ordering::Relaxed);
             (task < self.end).then_some(task)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rayon::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn both_sides_run_and_the_main_side_may_use_the_pool() {
-        for _ in 0..200 {
-            let sum = || (0..1000_u64).into_par_iter().sum::<u64>();
-            assert_eq!(join_awake(sum, || 7), (499_500, 7));
-        }
-    }
-
-    #[test]
-    fn a_main_side_that_takes_long_or_panics_is_no_trap() {
-        let pause = || std::thread::sleep(3 * LONGEST);
-        join_awake(pause, || ());
-        let panicked = std::panic::catch_unwind(|| join_awake(|| panic!("on purpose"), || ()));
-        assert!(panicked.is_err());
-    }
-
-    #[test]
-    fn every_task_runs_once_and_results_come_in_order() {
-        for threads in [1, 2, 3, 5] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            pool.build().unwrap().install(|| {
-                for count in [0, 1, 2, 3, 7, 64] {
-                    let runs = AtomicUsize::new(0);
-                    let doubled = share(count, |task| {
-                        runs.fetch_add(1, Ordering::Relaxed);
-                        2 * task
-                    });
-                    assert!(doubled.into_iter().eq((0..count).map(|task| 2 * task)));
-                    assert_eq!(runs.into_inner(), count);
-                }
-            });
-        }
-    }
-
-    #[test]
-    fn a_panic_of_a_task_is_passed_on() {
-        let run = || {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(2);
-            let shared = || share(8, |task| assert_ne!(task, 5, "on purpose"));
-            pool.build().unwrap().install(shared)
-        };
-        assert!(std::panic::catch_unwind(run).is_err());
     }
 }

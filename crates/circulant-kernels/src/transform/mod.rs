@@ -36,9 +36,9 @@
 //! The functions below are `unsafe` for these reasons, and because they need the instruction set of
 //! their vector.
 
-pub(crate) mod butterfly;
+pub mod butterfly;
 mod columns;
-mod plan;
+pub mod plan;
 mod readout;
 mod row_tiles;
 mod spectra;

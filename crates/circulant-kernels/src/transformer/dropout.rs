@@ -15,13 +15,13 @@ use crate::runtime::chunks::{CHUNK, best_isa, fewest_chunks};
 use crate::vector::{Kernel, Present, Vector};
 
 /// Blocks of a group.
-const BLOCKS: usize = 64;
+pub const BLOCKS: usize = 64;
 /// Numbers of a group.
-pub(crate) const GROUP: usize = 8 * BLOCKS;
+pub const GROUP: usize = 8 * BLOCKS;
 /// No stream of normal numbers gets this far, and integers begin at `2^63`: one key serves for all.
-const FIRST_BLOCK: u64 = 1 << 62;
+pub const FIRST_BLOCK: u64 = 1 << 62;
 /// Numbers of 16 bits.
-const STEPS: f64 = 65536.0;
+pub const STEPS: f64 = 65536.0;
 // Every chunk begins with a group.
 const _: () = assert!(CHUNK.is_multiple_of(GROUP));
 
@@ -192,105 +192,5 @@ impl<T: Real> Kernel<T> for DropoutChunk<'_, T> {
                 }
             },
         );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::random::normal::standard_normal;
-
-    const KEY: NoiseKey = NoiseKey { seed: 9, stream: 2 };
-    /// Standard errors that a statistic may be off; the key is fixed.
-    const ERRORS: f64 = 4.5;
-
-    fn kept(rate: f64, key: NoiseKey, len: usize) -> Vec<bool> {
-        let dropout = Dropout::new(rate, key).unwrap();
-        let mut y = vec![0.0f32; len];
-        dropout_into(&vec![1.0; len], dropout, &mut y).unwrap();
-        assert!(y.iter().all(|y| *y == 0.0 || *y == dropout.scale() as f32));
-        y.into_iter().map(|y| y != 0.0).collect()
-    }
-
-    #[test]
-    fn the_share_and_the_neighbours_are_those_of_chance() {
-        let n = 1_000_000;
-        for rate in [0.001, 0.1, 0.5, 0.9] {
-            let kept = kept(rate, KEY, n);
-            let deviation = (rate * (1.0 - rate) * n as f64).sqrt();
-            let dropped = kept.iter().filter(|kept| !**kept).count() as f64;
-            assert!((dropped - rate * n as f64).abs() < ERRORS * deviation);
-            for lag in [1, 64, BLOCKS * 4, GROUP] {
-                let both = kept.iter().zip(&kept[lag..]).filter(|(a, b)| !**a && !**b);
-                let (share, count) = (rate * rate, (n - lag) as f64);
-                // Pairs share members: their count varies more than that of independent ones.
-                let deviation = (share * (1.0 - share) * count * (1.0 + 4.0 * rate)).sqrt();
-                let error = (both.count() as f64 - share * count) / deviation;
-                assert!(error.abs() < ERRORS, "rate {rate}, lag {lag}: {error}");
-            }
-        }
-    }
-
-    /// Frozen, so that a change of the mapping from words to elements is noticed.
-    #[test]
-    fn the_mask_is_that_of_the_definition() {
-        let kept = kept(0.3, KEY, 3 * GROUP);
-        for (i, kept) in kept.into_iter().enumerate() {
-            let (group, place) = ((i / GROUP) as u64, i % GROUP);
-            let block = FIRST_BLOCK + 64 * group + place as u64 % 64;
-            let word = words(KEY, block)[place % 256 / 64] as u32;
-            let number = if place < 256 {
-                word & 0xffff
-            } else {
-                word >> 16
-            };
-            assert_eq!(
-                kept,
-                f64::from(number) >= (0.3 * STEPS).round(),
-                "element {i}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_element_does_not_depend_on_the_length_or_the_threads() {
-        let long = kept(0.2, KEY, 40_000);
-        for len in [0, 1, 7, GROUP, CHUNK + 3, 20_011] {
-            assert_eq!(kept(0.2, KEY, len), long[..len]);
-        }
-        for threads in [1, 3] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            let pool = pool.build().unwrap();
-            assert_eq!(pool.install(|| kept(0.2, KEY, 40_000)), long);
-        }
-        let other = NoiseKey { stream: 3, ..KEY };
-        assert_ne!(kept(0.2, other, 40_000), long);
-    }
-
-    #[test]
-    fn f64_has_the_same_mask_and_backward_is_the_adjoint() {
-        let dropout = Dropout::new(0.25, KEY).unwrap();
-        let (mut x, mut g) = (vec![0.0; 5001], vec![0.0; 5001]);
-        standard_normal(KEY, &mut x);
-        standard_normal(NoiseKey { stream: 5, ..KEY }, &mut g);
-        let (mut y, mut dx) = (x.clone(), g.clone());
-        dropout_into(&x, dropout, &mut y).unwrap();
-        dropout_into(&g, dropout, &mut dx).unwrap();
-        let kept = kept(0.25, KEY, 5001);
-        assert!(y.iter().zip(kept).all(|(y, kept)| (*y != 0.0) == kept));
-        let inner = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-        assert!((inner(&y, &g) - inner(&x, &dx)).abs() < 1e-9);
-    }
-
-    #[test]
-    fn rates() {
-        assert!(kept(0.0, KEY, 100_000).into_iter().all(|kept| kept));
-        assert_eq!(Dropout::new(0.1, KEY).unwrap().rate(), 6554.0 / STEPS);
-        assert!(Dropout::new(0.999_999_9, KEY).unwrap().scale().is_finite());
-        for rate in [-0.1, 1.0, f64::NAN] {
-            assert!(Dropout::new(rate, KEY).is_err());
-        }
-        let dropout = Dropout::new(0.5, KEY).unwrap();
-        assert!(dropout_into(&[0.0f32; 3], dropout, &mut [0.0; 2]).is_err());
     }
 }

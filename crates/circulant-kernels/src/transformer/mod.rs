@@ -1,8 +1,8 @@
 //! What a transformer needs beside its linear layers.
 
-pub(crate) mod attention;
-pub(crate) mod dropout;
-pub(crate) mod gelu;
-pub(crate) mod gelu_dropout;
-pub(crate) mod layer_norm;
-pub(crate) mod residual;
+pub mod attention;
+pub mod dropout;
+pub mod gelu;
+pub mod gelu_dropout;
+pub mod layer_norm;
+pub mod residual;

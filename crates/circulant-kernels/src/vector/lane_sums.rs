@@ -7,7 +7,7 @@ use crate::vector::Vector;
 
 /// The sum of a row.
 #[inline(always)]
-pub(crate) fn sum<T: Real, const N: usize>(row: &[T]) -> T {
+pub fn sum<T: Real, const N: usize>(row: &[T]) -> T {
     let mut lanes = [T::zero(); N];
     let (groups, rest) = row.as_chunks::<N>();
     for group in groups {
@@ -24,7 +24,7 @@ pub(crate) fn sum<T: Real, const N: usize>(row: &[T]) -> T {
 
 /// The sum of the products of two rows of one length.
 #[inline(always)]
-pub(crate) fn dot<V: Vector, const N: usize>(a: &[V::Scalar], b: &[V::Scalar]) -> V::Scalar {
+pub fn dot<V: Vector, const N: usize>(a: &[V::Scalar], b: &[V::Scalar]) -> V::Scalar {
     let mut lanes = [num_traits::Zero::zero(); N];
     let ((groups, rest), (others, other_rest)) = (a.as_chunks::<N>(), b.as_chunks::<N>());
     for (group, other) in groups.iter().zip(others) {
@@ -41,7 +41,7 @@ pub(crate) fn dot<V: Vector, const N: usize>(a: &[V::Scalar], b: &[V::Scalar]) -
 
 /// The sum of `(x - center)^2` over a row.
 #[inline(always)]
-pub(crate) fn sum_of_squares<V: Vector, const N: usize>(
+pub fn sum_of_squares<V: Vector, const N: usize>(
     row: &[V::Scalar],
     center: V::Scalar,
 ) -> V::Scalar {
@@ -61,7 +61,7 @@ pub(crate) fn sum_of_squares<V: Vector, const N: usize>(
 
 /// The largest number of a row.
 #[inline(always)]
-pub(crate) fn largest<T: Real, const N: usize>(row: &[T]) -> T {
+pub fn largest<T: Real, const N: usize>(row: &[T]) -> T {
     let mut lanes = [T::neg_infinity(); N];
     let (groups, rest) = row.as_chunks::<N>();
     for group in groups {
@@ -112,28 +112,4 @@ pub(crate) fn total<T: Real, const N: usize>(mut lanes: [T; N]) -> T {
         lanes[i] = lanes[i] + lanes[i + 4];
     }
     (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equals_the_plain_loops() {
-        for len in [0, 1, 7, 16, 17, 31, 32, 65, 128, 131] {
-            let a: Vec<f64> = (0..len).map(|i| (i * 37 % 101) as f64 - 50.0).collect();
-            let b: Vec<f64> = (0..len).map(|i| (i * 53 % 89) as f64 - 40.0).collect();
-            // Whole numbers: exact in any order.
-            let plain: f64 = a.iter().sum();
-            let products: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
-            let squares: f64 = a.iter().map(|a| (a - 2.0).powi(2)).sum();
-            let most = a.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            type V = <f64 as crate::vector::RealSimd>::Portable;
-            assert_eq!([sum::<_, 16>(&a), sum::<_, 32>(&a)], [plain; 2]);
-            assert_eq!([dot::<V, 16>(&a, &b), dot::<V, 32>(&a, &b)], [products; 2]);
-            assert_eq!(sum_of_squares::<V, 16>(&a, 2.0), squares);
-            assert_eq!(sum_of_squares::<V, 32>(&a, 2.0), squares);
-            assert_eq!([largest::<_, 16>(&a), largest::<_, 32>(&a)], [most; 2]);
-        }
-    }
 }

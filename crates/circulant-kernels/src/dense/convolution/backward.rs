@@ -15,7 +15,7 @@ use circulant_core::Scalar;
 use super::Convolution;
 use super::forward::Stencil;
 use super::planes::Planes;
-use crate::operator::plan::Activation;
+use crate::elements::activation::Activation;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
 use crate::vector::{Kernel, Lanes, MAX_LANES, Present, Vector};

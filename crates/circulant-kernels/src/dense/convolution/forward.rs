@@ -8,7 +8,7 @@
 
 use super::Convolution;
 use super::planes::{Planes, Spot};
-use crate::operator::plan::Activation;
+use crate::elements::activation::Activation;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
 use crate::vector::{Kernel, Lanes, MAX_LANES, Present, Vector};

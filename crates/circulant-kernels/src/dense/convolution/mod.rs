@@ -28,8 +28,6 @@ mod backward;
 )]
 mod forward;
 mod planes;
-#[cfg(test)]
-mod tests;
 
 pub use backward::BackwardChunk;
 pub use forward::ForwardChunk;
@@ -38,8 +36,8 @@ use backward::TapRuns;
 use forward::Stencil;
 use planes::Planes;
 
+use crate::elements::activation::Activation;
 use crate::error::{KernelError, expect_len, expect_positive, expect_volume, volume};
-use crate::operator::plan::Activation;
 use crate::real::Real;
 use crate::runtime::chunks::{CHUNK, best_isa, run_all};
 use crate::vector::{Isa, MAX_LANES};
@@ -173,7 +171,8 @@ impl Convolution {
         self.backward_on(best_isa(), x, weight, activation, y, grad, gradients)
     }
 
-    fn forward_on<T: Real>(
+    #[doc(hidden)]
+    pub fn forward_on<T: Real>(
         &self,
         isa: Isa,
         x: &[T],
@@ -209,7 +208,8 @@ impl Convolution {
     }
 
     #[allow(clippy::too_many_arguments, reason = "as `backward`")]
-    fn backward_on<T: Real>(
+    #[doc(hidden)]
+    pub fn backward_on<T: Real>(
         &self,
         isa: Isa,
         x: &[T],
@@ -284,19 +284,23 @@ impl Convolution {
         Ok(())
     }
 
-    fn image_len(&self) -> usize {
+    #[doc(hidden)]
+    pub fn image_len(&self) -> usize {
         self.height * self.width
     }
 
-    fn input_len(&self) -> usize {
+    #[doc(hidden)]
+    pub fn input_len(&self) -> usize {
         self.channels_in * self.image_len()
     }
 
-    fn output_len(&self) -> usize {
+    #[doc(hidden)]
+    pub fn output_len(&self) -> usize {
         self.channels_out * self.image_len()
     }
 
-    fn weight_len(&self) -> usize {
+    #[doc(hidden)]
+    pub fn weight_len(&self) -> usize {
         self.channels_out * self.channels_in * self.kernel[0] * self.kernel[1]
     }
 

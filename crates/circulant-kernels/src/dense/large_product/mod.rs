@@ -19,18 +19,16 @@
 //! the shapes fit, and tasks write different numbers of `C`.
 
 mod panels;
-#[cfg(test)]
-mod tests;
 mod tiles;
 
 use std::ops::Range;
 
 pub use self::panels::PackLines;
 pub use self::tiles::BlockProduct;
-use crate::operator::batch::Shared;
 use crate::real::Real;
 use crate::runtime::chunks::best_isa;
 use crate::runtime::scratch::Scratch;
+use crate::runtime::shared::Shared;
 use crate::runtime::threads::share;
 use crate::vector::{Isa, MAX_LANES, Promised};
 
@@ -46,13 +44,13 @@ const STEPS: usize = 400;
 /// Rows of `A` in a block.
 const BLOCK: usize = 96;
 /// Numbers of `B` that are copied at a time.
-const PACKED: usize = 1 << 20;
+pub const PACKED: usize = 1 << 20;
 /// What a panel may overrun its end by: less than the longest vector.
 const OVERRUN: usize = MAX_LANES;
 
 /// `rows x columns` numbers with strides, all within `values`.
 #[derive(Clone, Copy)]
-pub(crate) struct Matrix<'a, T> {
+pub struct Matrix<'a, T> {
     values: &'a [T],
     rows: usize,
     columns: usize,
@@ -61,7 +59,7 @@ pub(crate) struct Matrix<'a, T> {
 }
 
 impl<'a, T> Matrix<'a, T> {
-    pub(crate) fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
+    pub fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
         assert!(values.len() == rows * columns, "a whole matrix");
         Self {
             values,
@@ -72,7 +70,7 @@ impl<'a, T> Matrix<'a, T> {
         }
     }
 
-    pub(crate) fn transposed(self) -> Self {
+    pub fn transposed(self) -> Self {
         Self {
             values: self.values,
             rows: self.columns,
@@ -133,7 +131,7 @@ pub(crate) fn product<T: Real>(
 }
 
 /// [`product`] by the kernels below.
-fn own_product<T: Real>(
+pub fn own_product<T: Real>(
     isa: Isa,
     left: Matrix<'_, T>,
     right: Matrix<'_, T>,

@@ -7,9 +7,9 @@ use super::Mixing;
 use super::frequencies::Frequency;
 use super::mix::Matrices;
 use super::planes::{Planes, gather};
-use crate::operator::batch::Shared;
 use crate::operator::complex_product::{product, tiles};
 use crate::real::Real;
+use crate::runtime::shared::Shared;
 use crate::vector::{Kernel, Present, Promised, Vector};
 
 /// The gradients at some frequencies.

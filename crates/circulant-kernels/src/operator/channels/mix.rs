@@ -5,9 +5,10 @@
 use super::Mixing;
 use super::frequencies::Frequency;
 use super::planes::{Planes, Scatter, gather, transpose};
-use crate::operator::batch::{Batch, Shared};
+use crate::operator::batch::Batch;
 use crate::operator::complex_product::{RowMajor, product, tiles};
 use crate::real::Real;
+use crate::runtime::shared::Shared;
 use crate::vector::{Kernel, Present, Promised, Vector};
 
 /// `to = from K` at some frequencies.

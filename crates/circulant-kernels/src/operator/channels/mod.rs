@@ -28,9 +28,10 @@ use std::ptr::null_mut;
 
 use rayon::prelude::*;
 
-use crate::operator::batch::{Batch, Bias, BlockBias, Shared};
+use crate::operator::batch::{Batch, Bias, BlockBias};
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
+use crate::runtime::shared::Shared;
 use crate::transform::{InverseBlock, LanePlan, Sink};
 use crate::vector::{Isa, Promised, prefetch};
 use backward::Correlate;

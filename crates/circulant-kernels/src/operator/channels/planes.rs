@@ -3,10 +3,11 @@
 //! `unsafe`: see the module above.
 
 use super::frequencies::Frequency;
-use crate::operator::batch::{Batch, Shared};
+use crate::operator::batch::Batch;
 use crate::operator::complex_product::{RowMajor, Strided};
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
+use crate::runtime::shared::Shared;
 use crate::vector::{MAX_LANES, Tile, Vector};
 
 /// The planes Re, Im and Re + Im of complex numbers in one allocation.

@@ -7,9 +7,10 @@ use std::ptr::null_mut;
 use circulant_core::Bin;
 
 use super::{OutputGradient, Outputs, ReadoutWeights, Single, Sums};
-use crate::operator::batch::{Batch, Shared};
+use crate::operator::batch::Batch;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
+use crate::runtime::shared::Shared;
 use crate::runtime::threads::share;
 use crate::transform::{
     Adjoint, BlockPass, ForwardBlock, InverseBlock, LaneBias, LaneReadoutGradient, Sink, Source,

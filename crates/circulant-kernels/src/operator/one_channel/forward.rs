@@ -5,9 +5,10 @@
 use std::ptr::null_mut;
 
 use super::{Input, ReadoutWeights, Single};
-use crate::operator::batch::{Batch, Bias, BlockBias, Shared};
+use crate::operator::batch::{Batch, Bias, BlockBias};
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
+use crate::runtime::shared::Shared;
 use crate::transform::{
     BlockPass, ForwardBlock, InverseBlock, LaneBias, LaneReadout, Product, Sink, Source,
 };

@@ -7,11 +7,12 @@ use super::backward::{GradientBlock, GradientTask, ReadoutSums, add};
 use super::forward::logits_of_lanes;
 use super::{ReadoutWeights, Single, Sums};
 use crate::elements::cross_entropy::CrossEntropyChunk;
+use crate::elements::examples::{Examples, Inputs};
 use crate::elements::gather::{ByteQuotient, fetch, numbers_of_bytes};
-use crate::operator::batch::{Batch, Bias, BlockBias, Shared};
-use crate::operator::plan::{Examples, Inputs};
+use crate::operator::batch::{Batch, Bias, BlockBias};
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
+use crate::runtime::shared::Shared;
 use crate::transform::{
     BlockPass, ForwardBlock, InverseBlock, LaneReadout, Product, RowPointers, Sink, Source,
 };

@@ -19,9 +19,10 @@ use rayon::prelude::*;
 
 pub(crate) use self::loss::{FilterReadout, Wanted};
 
-use crate::operator::batch::{Batch, Shared};
+use crate::operator::batch::Batch;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
+use crate::runtime::shared::Shared;
 use crate::transform::LanePlan;
 use crate::vector::Isa;
 

@@ -1,18 +1,8 @@
 //! What the plan's calls take and give.
 
-use crate::elements::gather::ByteScale;
+use crate::elements::activation::Activation;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
-
-/// What happens to the biased output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Activation {
-    /// Nothing.
-    #[default]
-    Identity,
-    /// `tanh`, applied while the rows are still in registers.
-    Tanh,
-}
 
 /// The parameters of one or several filters.
 #[derive(Debug, Clone, Copy)]
@@ -34,35 +24,6 @@ pub struct Gradients<'a, T> {
     pub coordinates: Option<&'a mut [T]>,
     /// The shape of the bias.
     pub bias: Option<&'a mut [T]>,
-}
-
-/// Inputs, one after the other: `[n, C_in, ...]`.
-#[derive(Debug, Clone, Copy)]
-pub enum Inputs<'a, T> {
-    /// As they are.
-    Numbers(&'a [T]),
-    /// As bytes, which become numbers block by block.
-    Bytes(&'a [u8], &'a ByteScale),
-}
-
-impl<T> Inputs<'_, T> {
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Numbers(numbers) => numbers.len(),
-            Self::Bytes(bytes, _) => bytes.len(),
-        }
-    }
-}
-
-/// Inputs with their classes.
-#[derive(Debug, Clone, Copy)]
-pub struct Examples<'a, T> {
-    /// Those of the batch, and others.
-    pub inputs: Inputs<'a, T>,
-    /// Which of the inputs make up the batch; all of them when absent.
-    pub rows: Option<&'a [usize]>,
-    /// The class of every input of the batch.
-    pub labels: &'a [i64],
 }
 
 /// The transform of a batch of inputs, in the order that its plan works in. Its memory is reused

@@ -1,6 +1,7 @@
 //! The gradients of the operator.
 
-use super::{Activation, CirculantPlan, Filters, Gradients, KeptSpectrum, Way};
+use super::{CirculantPlan, Filters, Gradients, KeptSpectrum, Way};
+use crate::elements::activation::Activation;
 use crate::error::{KernelError, expect_len, expect_volume};
 use crate::operator::batch::Bias;
 use crate::operator::one_channel::{OutputGradient, Outputs, Sums};

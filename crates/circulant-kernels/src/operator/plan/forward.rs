@@ -1,11 +1,12 @@
 //! The operator itself.
 
-use super::{Activation, CirculantPlan, Filters, KeptSpectrum, Way};
+use super::{CirculantPlan, Filters, KeptSpectrum, Way};
+use crate::elements::activation::Activation;
 use crate::error::KernelError;
-use crate::operator::batch::Shared;
 use crate::operator::one_channel::Input;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
+use crate::runtime::shared::Shared;
 use crate::transform::LanePlan;
 
 impl<T: Real> CirculantPlan<T> {

@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 
 use super::readout::hand_over;
-use super::{
-    Activation, CirculantPlan, Examples, Filters, Gradients, Inputs, Readout, ReadoutGradients,
-};
+use super::{CirculantPlan, Filters, Gradients, Readout, ReadoutGradients};
+use crate::elements::activation::Activation;
 use crate::elements::cross_entropy::{check_labels, cross_entropy};
+use crate::elements::examples::{Examples, Inputs};
 use crate::elements::gather::{gather_bytes, gather_rows};
 use crate::error::{KernelError, expect_len, volume};
 use crate::operator::one_channel::{FilterReadout, Wanted};

@@ -14,7 +14,7 @@ mod forward;
 mod loss;
 mod readout;
 
-pub use arguments::{Activation, Examples, Filters, Gradients, Inputs, KeptSpectrum};
+pub use arguments::{Filters, Gradients, KeptSpectrum};
 use arguments::{SpectrumForm, SpectrumOrder};
 pub use readout::{KeptReadout, Readout, ReadoutGradients};
 
@@ -82,7 +82,8 @@ impl<T: Real> CirculantPlan<T> {
         Self::with_isa_1d(layout, Isa::best())
     }
 
-    pub(crate) fn with_isa_1d(layout: &HalfSpectrum, isa: Isa) -> Self {
+    #[doc(hidden)]
+    pub fn with_isa_1d(layout: &HalfSpectrum, isa: Isa) -> Self {
         let smooth = is_smooth(layout.length());
         let lanes = smooth.then(|| LanePlan::new(1, layout.length()));
         let full: Vec<Bin> = layout.full().collect();
@@ -111,7 +112,8 @@ impl<T: Real> CirculantPlan<T> {
         Self::with_isa_2d(layout, channels_in, channels_out, Isa::best())
     }
 
-    pub(crate) fn with_isa_2d(
+    #[doc(hidden)]
+    pub fn with_isa_2d(
         layout: &HalfPlane,
         channels_in: usize,
         channels_out: usize,

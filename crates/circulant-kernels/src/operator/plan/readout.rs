@@ -5,14 +5,16 @@
 //! written to row-major memory. Operators of several channels, lengths without lanes and a bias
 //! per position take the two steps one after the other, with the same result.
 
-use super::{Activation, CirculantPlan, Filters, Gradients, KeptSpectrum, Way};
+use super::{CirculantPlan, Filters, Gradients, KeptSpectrum, Way};
 use crate::dense::linear::{LinearGradients, LinearOutput, linear_backward, linear_into};
+use crate::elements::activation::Activation;
 use crate::elements::elementwise::column_sums;
 use crate::error::{KernelError, expect_len, expect_volume, volume};
-use crate::operator::batch::{Bias, Shared};
+use crate::operator::batch::Bias;
 use crate::operator::one_channel::{Input, Outputs, ReadoutWeights, Single, Sums};
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
+use crate::runtime::shared::Shared;
 use crate::transform::LanePlan;
 
 /// A linear read-out of one or several filters' outputs.

@@ -21,8 +21,6 @@
 mod backward;
 mod blocks;
 mod forward;
-#[cfg(test)]
-mod tests;
 
 pub use backward::HeadBackward;
 pub use forward::HeadForward;
@@ -34,7 +32,7 @@ use crate::real::Real;
 use crate::runtime::chunks::{best_isa, fewest_chunks};
 use crate::runtime::scratch::Scratch;
 use crate::transformer::dropout::{Dropout, GROUP};
-use crate::vector::{Promised, prefetch};
+use crate::vector::{Isa, Promised, prefetch};
 
 /// The sizes of an attention layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +83,18 @@ impl Attention {
         output: &mut [T],
         log_sums: &mut [T],
     ) -> Result<(), KernelError> {
+        self.forward_on(best_isa(), inputs, dropout, output, log_sums)
+    }
+
+    #[doc(hidden)]
+    pub fn forward_on<T: Real>(
+        &self,
+        isa: Isa,
+        inputs: QueryKeyValue<&[T]>,
+        dropout: Option<Dropout>,
+        output: &mut [T],
+        log_sums: &mut [T],
+    ) -> Result<(), KernelError> {
         let jobs = self.expect_sizes(inputs, log_sums.len())?;
         expect_len("the output", output.len(), inputs.query.len())?;
         let output = Columns::new(output);
@@ -105,7 +115,7 @@ impl Attention {
                         scratch,
                     };
                     // SAFETY: the output is as long as the queries; see the head of the file.
-                    T::attention_forward(best_isa(), unsafe { Promised::new(job) });
+                    T::attention_forward(isa, unsafe { Promised::new(job) });
                 },
             );
         Ok(())
@@ -114,6 +124,19 @@ impl Attention {
     /// The gradients of the inputs from that of the output; the dropout is that of the forward pass.
     pub fn backward<T: Real>(
         &self,
+        inputs: QueryKeyValue<&[T]>,
+        dropout: Option<Dropout>,
+        log_sums: &[T],
+        grad: &[T],
+        gradients: QueryKeyValue<&mut [T]>,
+    ) -> Result<(), KernelError> {
+        self.backward_on(best_isa(), inputs, dropout, log_sums, grad, gradients)
+    }
+
+    #[doc(hidden)]
+    pub fn backward_on<T: Real>(
+        &self,
+        isa: Isa,
         inputs: QueryKeyValue<&[T]>,
         dropout: Option<Dropout>,
         log_sums: &[T],
@@ -148,7 +171,7 @@ impl Attention {
                         scratch,
                     };
                     // SAFETY: the gradients are as long as the queries; see the head of the file.
-                    T::attention_backward(best_isa(), unsafe { Promised::new(job) });
+                    T::attention_backward(isa, unsafe { Promised::new(job) });
                 },
             );
         Ok(())
@@ -241,7 +264,7 @@ impl Head {
 
 /// A matrix whose columns are written by different threads.
 #[derive(Debug, Clone, Copy)]
-struct Columns<T> {
+pub struct Columns<T> {
     start: *mut T,
 }
 

@@ -321,6 +321,3 @@ fn row_sums<V: Vector>(
     }
     (total(plain), total(weighted))
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,4 @@
+mod cross_entropy;
+mod elementwise;
+mod ensemble;
+mod gather;

@@ -1,0 +1,2 @@
+mod filter_transform;
+mod plan;

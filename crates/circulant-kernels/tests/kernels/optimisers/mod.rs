@@ -1,0 +1,2 @@
+mod adam;
+mod adan;

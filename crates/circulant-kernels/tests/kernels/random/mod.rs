@@ -1,0 +1,2 @@
+mod normal;
+mod philox;

@@ -1,0 +1,4 @@
+mod chunks;
+mod partial_sums;
+mod scratch;
+mod threads;

@@ -1,0 +1,6 @@
+mod attention;
+mod dropout;
+mod gelu;
+mod gelu_dropout;
+mod layer_norm;
+mod residual;

@@ -1,0 +1,44 @@
+use circulant_kernels::Dropout;
+use circulant_kernels::random::normal::standard_normal;
+use circulant_kernels::random::philox::NoiseKey;
+use circulant_kernels::transformer::dropout::dropout_into;
+use circulant_kernels::transformer::residual::*;
+
+fn numbers(stream: u64, len: usize) -> Vec<f64> {
+    let mut out = vec![0.0; len];
+    standard_normal(NoiseKey { seed: 4, stream }, &mut out);
+    out
+}
+
+#[test]
+fn equals_its_parts() {
+    let key = NoiseKey { seed: 1, stream: 3 };
+    for (rows, n) in [(0, 3), (1, 1), (3, 7), (200, 513), (70, 128), (2, 10_007)] {
+        let (x, a, b) = (numbers(0, rows * n), numbers(1, rows * n), numbers(2, n));
+        for (bias, rate) in [(&b[..], 0.3), (&b, 0.0), (&[], 0.3), (&[], 0.0)] {
+            let dropout = (rate > 0.0).then(|| Dropout::new(rate, key).unwrap());
+            let sums = a.iter().enumerate();
+            let sums: Vec<f64> = sums
+                .map(|(i, a)| a + bias.get(i % n).unwrap_or(&0.0))
+                .collect();
+            let mut expected = sums.clone();
+            if let Some(dropout) = dropout {
+                dropout_into(&sums, dropout, &mut expected).unwrap();
+            }
+            let mut y = vec![f64::NAN; x.len()];
+            residual_into(&x, &a, bias, dropout, &mut y).unwrap();
+            assert!(
+                y.iter()
+                    .zip(x.iter().zip(&expected))
+                    .all(|(y, (x, e))| *y == x + e)
+            );
+        }
+    }
+}
+
+#[test]
+fn wrong_sizes_are_errors() {
+    assert!(residual_into(&[0.0f32; 3], &[0.0; 2], &[], None, &mut [0.0; 3]).is_err());
+    assert!(residual_into(&[0.0f32; 3], &[0.0; 3], &[0.0; 2], None, &mut [0.0; 3]).is_err());
+    assert!(residual_into(&[0.0f32; 3], &[0.0; 3], &[], None, &mut [0.0; 2]).is_err());
+}
