@@ -235,7 +235,7 @@ fn dense(
         gemm::Parallelism::None
     };
     for _ in 0..products {
-        // SAFETY: the slices have rows*inner, inner*columns and rows*columns numbers, row-major.
+        // SAFETY: the slices have rows*inner, inner*columns and rows*columns values, row-major.
         unsafe {
             gemm::gemm(
                 rows,
@@ -262,7 +262,7 @@ fn dense(
     }
 }
 
-/// The way of the numbers through memory without the computation.
+/// The way of the values through memory without the computation.
 struct Memory {
     inputs: [Vec<f32>; 3],
     outputs: [Vec<f32>; 3],
@@ -306,7 +306,7 @@ impl Memory {
     }
 }
 
-/// As many numbers as both have, on all threads.
+/// As many values as both have, on all threads.
 fn copy(from: &[f32], to: &mut [f32]) {
     const PART: usize = 1 << 14;
     to.par_chunks_mut(PART)

@@ -41,7 +41,7 @@ macro_rules! kernels {
 }
 
 kernels! {
-    /// Standard normal numbers.
+    /// Standard normal values.
     normal_chunk(NormalChunk<'_, Self>) -> ();
     /// The Gram matrix of the low-rank part.
     gram_chunk(GramChunk<'_, Self>) -> Vec<f64>;
@@ -75,7 +75,7 @@ kernels! {
     attention_forward(Promised<HeadForward<'_, Self>>) -> ();
     /// The gradients of one head of attention.
     attention_backward(Promised<HeadBackward<'_, Self>>) -> ();
-    /// A row of bytes as numbers.
+    /// A row of bytes as values.
     byte_row(ByteRow<'_, Self>) -> ();
     /// Dropout.
     dropout_chunk(DropoutChunk<'_, Self>) -> ();

@@ -1,4 +1,4 @@
-//! What can be wrong with the numbers that a caller hands over.
+//! What can be wrong with the values that a caller hands over.
 
 /// A size or a slice that does not fit. Every variant says what was expected and what was found.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -83,7 +83,7 @@ pub enum KernelError {
         /// The number of classes.
         classes: usize,
     },
-    /// Bytes would not become finite numbers.
+    /// Bytes would not become finite values.
     #[error(
         "expected a positive divisor and for every channel a finite mean and a positive deviation, got {divisor} and {channels:?}"
     )]

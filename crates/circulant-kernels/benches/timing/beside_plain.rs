@@ -4,7 +4,7 @@ use circulant_kernels::{NoiseKey, standard_normal};
 
 use crate::timing::{Options, time};
 
-/// Standard normal numbers.
+/// Standard normal values.
 pub fn noise(stream: u64, len: usize) -> Vec<f32> {
     let mut out = vec![0.0; len];
     standard_normal(NoiseKey { seed: 1, stream }, &mut out);

@@ -12,7 +12,7 @@
 
 use rayon::prelude::*;
 
-use crate::dense::large_product::{Matrix, product};
+use crate::dense::large_product::{MatrixView, product};
 use crate::elements::activation::Activation;
 use crate::elements::elementwise::{bias_tanh, column_sums, tanh_backward};
 use crate::error::{KernelError, expect_len, expect_volume};
@@ -56,8 +56,8 @@ pub fn linear_into<T: Real>(
     let rows = rows_of("x", x.len(), inputs)?;
     expect_volume("y", y.len(), &[rows, outputs])?;
     product(
-        Matrix::new(x, rows, inputs),
-        Matrix::new(weight, inputs, outputs),
+        MatrixView::new(x, rows, inputs),
+        MatrixView::new(weight, inputs, outputs),
         false,
         y,
     );
@@ -88,7 +88,7 @@ pub struct LinearOutput<'a, T> {
     pub y: &'a [T],
     /// Its gradient.
     pub grad: &'a [T],
-    /// Room for as many numbers.
+    /// Room for as many values.
     pub scratch: &'a mut [T],
 }
 
@@ -110,19 +110,19 @@ pub fn linear_backward<T: Real>(
             output.scratch
         }
     };
-    let grad_matrix = Matrix::new(grad, rows, outputs);
+    let grad_matrix = MatrixView::new(grad, rows, outputs);
     if let Some(out) = gradients.x {
         expect_len("the gradient of x", out.len(), x.len())?;
         product(
             grad_matrix,
-            Matrix::new(weight, inputs, outputs).transposed(),
+            MatrixView::new(weight, inputs, outputs).transposed(),
             false,
             out,
         );
     }
     if let Some(out) = gradients.weight {
         expect_len("the gradient of W", out.len(), weight.len())?;
-        let x = Matrix::new(x, rows, inputs).transposed();
+        let x = MatrixView::new(x, rows, inputs).transposed();
         product(x, grad_matrix, false, out);
     }
     if let Some(out) = gradients.bias {

@@ -9,7 +9,7 @@
 //!
 //! `dx = sum over i of g[i] W[i]^T`, added up within the products.
 
-use crate::dense::large_product::{Matrix, product};
+use crate::dense::large_product::{MatrixView, product};
 use crate::dense::linear::{LinearGradients, add_bias, rows_of};
 use crate::elements::elementwise::column_sums;
 use crate::error::{KernelError, expect_len, expect_volume};
@@ -45,8 +45,8 @@ pub fn matrix_product_into<T: Real>(
     let outputs = rows_of("W", weight.len(), inputs)?;
     let rows = rows_of("x", x.len(), inputs)?;
     expect_volume("y", y.len(), &[rows, outputs])?;
-    let weight = Matrix::new(weight, inputs, outputs);
-    product(Matrix::new(x, rows, inputs), weight, false, y);
+    let weight = MatrixView::new(weight, inputs, outputs);
+    product(MatrixView::new(x, rows, inputs), weight, false, y);
     Ok(())
 }
 
@@ -71,14 +71,14 @@ pub fn linear_stack_into<T: Real>(
         .chunks_exact(inputs * outputs)
         .zip(bias.chunks_exact(outputs));
     for ((weight, bias), y) in parameters.zip(y.chunks_exact_mut(rows * outputs)) {
-        let weight = Matrix::new(weight, inputs, outputs);
-        product(Matrix::new(x, rows, inputs), weight, false, y);
+        let weight = MatrixView::new(weight, inputs, outputs);
+        product(MatrixView::new(x, rows, inputs), weight, false, y);
         add_bias(y, bias);
     }
     Ok(())
 }
 
-/// The gradients of [`linear_stack_into`] from that of its output; a bias of `bias_len` numbers.
+/// The gradients of [`linear_stack_into`] from that of its output; a bias of `bias_len` values.
 pub fn linear_stack_backward<T: Real>(
     x: &[T],
     weight: &[T],
@@ -104,13 +104,13 @@ pub fn linear_stack_backward<T: Real>(
     for layer in 0..layers {
         let grad = &grad[layer * rows * outputs..(layer + 1) * rows * outputs];
         let own = layer * inputs * outputs..(layer + 1) * inputs * outputs;
-        let grad_matrix = Matrix::new(grad, rows, outputs);
+        let grad_matrix = MatrixView::new(grad, rows, outputs);
         if let Some(out) = gradients.x.as_deref_mut() {
-            let weight = Matrix::new(&weight[own.clone()], inputs, outputs).transposed();
+            let weight = MatrixView::new(&weight[own.clone()], inputs, outputs).transposed();
             product(grad_matrix, weight, layer > 0, out);
         }
         if let Some(out) = gradients.weight.as_deref_mut() {
-            let x = Matrix::new(x, rows, inputs).transposed();
+            let x = MatrixView::new(x, rows, inputs).transposed();
             product(x, grad_matrix, false, &mut out[own]);
         }
         if let Some(out) = gradients.bias.as_deref_mut() {

@@ -1,5 +1,5 @@
 //! A small real matrix product, `C = A B` with `C[i][n] = sum_k A[i][k] B[k][n]`, for matrices that
-//! fit the near caches together.
+//! fit the L1 and L2 caches together.
 //!
 //! Columns `n` lie in the lanes and `A` is broadcast, so `A` may have any strides: a transposed `A`
 //! costs nothing. Twelve sums stay in registers, six rows of two vectors, and a step of `k` is twelve fused
@@ -31,8 +31,8 @@ pub struct RowMajor<P> {
 /// `rows x inner` times `inner x columns`; `columns` is a multiple of the vector's lanes.
 ///
 /// # Safety
-/// `a` must be valid for reading `rows x inner` numbers, `b` for `inner` and `c` for writing `rows`
-/// rows of `columns` numbers; `c` must not overlap the others. The instruction set of `V` must be there.
+/// `a` must be valid for reading `rows x inner` values, `b` for `inner` and `c` for writing `rows`
+/// rows of `columns` values; `c` must not overlap the others. The instruction set of `V` must be there.
 #[inline(always)]
 pub unsafe fn small_product<V: Vector>(
     (rows, inner, columns): (usize, usize, usize),

@@ -1,7 +1,7 @@
 //! `tanh` and its gradient `g (1 - y^2)` over whole slices, the bias of a dense layer, and sums over
 //! rows. Matrices are `[rows, n]`, row-major.
 //!
-//! `unsafe`: vectors are loaded and stored through pointers, always `LANES` numbers within one
+//! `unsafe`: vectors are loaded and stored through pointers, always `LANES` values within one
 //! slice, or within a buffer that holds the widest vector.
 
 use crate::error::{KernelError, expect_len};
@@ -9,7 +9,7 @@ use crate::real::Real;
 use crate::runtime::chunks::{CHUNK, best_isa, rows_per_chunk, run_all};
 use crate::vector::{Kernel, Lanes, MAX_LANES, Present, Vector};
 
-/// Numbers whose sums over rows are kept in registers and the near cache together.
+/// Values whose sums over rows are kept in registers and the L1 or L2 cache together.
 const SUM_CHUNKS: usize = 4;
 
 /// `y = tanh(x)`.
@@ -96,7 +96,7 @@ impl<T: Real> Kernel<T> for TanhChunk<'_, T> {
 }
 
 /// # Safety
-/// `from` must be valid for reading and `to` for writing `len` numbers; they may be the same.
+/// `from` must be valid for reading and `to` for writing `len` values; they may be the same.
 #[inline(always)]
 unsafe fn tanh_span<V: Vector>(from: *const V::Scalar, to: *mut V::Scalar, len: usize) {
     let whole = len - len % V::LANES;
@@ -106,7 +106,7 @@ unsafe fn tanh_span<V: Vector>(from: *const V::Scalar, to: *mut V::Scalar, len: 
     }
     if whole < len {
         let mut rest = Lanes::<V::Scalar, MAX_LANES>::zero();
-        // SAFETY: fewer than `LANES <= MAX_LANES` numbers are copied in and out; the vector is
+        // SAFETY: fewer than `LANES <= MAX_LANES` values are copied in and out; the vector is
         // within the buffer.
         unsafe {
             let buffer = rest.0.as_mut_ptr();

@@ -7,7 +7,7 @@ use crate::elements::gather::ByteScale;
 pub enum Inputs<'a, T> {
     /// As they are.
     Numbers(&'a [T]),
-    /// As bytes, which become numbers block by block.
+    /// As bytes, which become values block by block.
     Bytes(&'a [u8], &'a ByteScale),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Rows in a random order come from main memory one cache line after the other, and the hardware
 //! sees what is wanted only when a row has begun. So the rows ahead are asked for while one is
-//! copied. Rows of bytes (the pixels of most data sets) become numbers on the way: they take a quarter of the memory, and
+//! copied. Rows of bytes (the pixels of most data sets) become values on the way: they take a quarter of the memory, and
 //! of the time to read it.
 //!
 //! `unsafe`: vectors are loaded from a buffer that holds the longest one.
@@ -24,7 +24,7 @@ const PART: usize = 64;
 /// How many rows before its turn a row is asked for.
 const AHEAD: usize = 2;
 
-/// `out[i] = matrix[rows[i]]`, where a row is `out.len()/rows.len()` numbers.
+/// `out[i] = matrix[rows[i]]`, where a row is `out.len()/rows.len()` values.
 ///
 /// # Panics
 ///
@@ -38,7 +38,7 @@ pub fn gather_rows<T: Copy + Send + Sync>(matrix: &[T], rows: &[usize], out: &mu
     });
 }
 
-/// What the bytes of a matrix stand for: channel `c` of a row has the numbers `(byte/divisor - mean[c])/deviation[c]`.
+/// What the bytes of a matrix stand for: channel `c` of a row has the values `(byte/divisor - mean[c])/deviation[c]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ByteScale {
     divisor: f32,
@@ -49,7 +49,7 @@ pub struct ByteScale {
 }
 
 impl ByteScale {
-    /// `byte/divisor`: 255 gives numbers from 0 to 1, 1 the bytes themselves.
+    /// `byte/divisor`: 255 gives values from 0 to 1, 1 the bytes themselves.
     pub fn new(divisor: f32) -> Result<Self, KernelError> {
         Self::standardised(divisor, &[(0.0, 1.0)])
     }
@@ -104,7 +104,7 @@ pub struct ByteQuotient {
 }
 
 impl ByteQuotient {
-    /// Of a scale that is nothing but such a quotient, for numbers and an instruction set that make it exact.
+    /// Of a scale that is nothing but such a quotient, for values and an instruction set that make it exact.
     pub(crate) fn new<T: Real>(isa: Isa, scale: &ByteScale) -> Option<Self> {
         let exact = isa.is_fused() && size_of::<T>() == size_of::<f32>();
         let reciprocal = scale.reciprocal.filter(|_| exact)?;
@@ -141,7 +141,7 @@ impl ByteQuotient {
     }
 }
 
-/// [`gather_rows`] of bytes, as the numbers that they stand for.
+/// [`gather_rows`] of bytes, as the values that they stand for.
 ///
 /// ```
 /// use circulant_kernels::{ByteScale, gather_bytes};
@@ -176,7 +176,7 @@ pub(crate) fn numbers_of_bytes<T: Real>(isa: Isa, bytes: &[u8], scale: &ByteScal
     T::byte_row(isa, ByteRow { bytes, scale, out });
 }
 
-/// A row of bytes to numbers.
+/// A row of bytes to values.
 pub struct ByteRow<'a, T> {
     bytes: &'a [u8],
     scale: &'a ByteScale,

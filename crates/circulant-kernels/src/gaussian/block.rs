@@ -1,4 +1,4 @@
-//! Rows of the Gaussian in blocks that stay in the near cache: the variances
+//! Rows of the Gaussian in blocks that stay in the L1 or L2 cache: the variances
 //! `D = exp(2 log_deviation) + jitter`, the prior's `1/tau^2` and `ln tau^2`, and sums in f64.
 //!
 //! Everything here is inlined into the kernels, where its loops become vector code.
@@ -51,7 +51,7 @@ impl<'a, T: Real> Rows<'a, T> {
             .map(move |start| start..len.min(start + BLOCK))
     }
 
-    /// Numbers of a padded row of `W`.
+    /// Values of a padded row of `W`.
     #[inline(always)]
     pub(super) fn padded(&self) -> usize {
         self.scale.len()

@@ -71,7 +71,7 @@ impl<T: Real> Kernel<T> for KlChunk<'_, T> {
             scale: vec![0.0; padded],
             prior_variance: 0.0,
         };
-        let mut block = Block::new(self.prior, padded);
+        let mut block = KlBlock::new(self.prior, padded);
         for range in self.rows.blocks() {
             let rows = self.rows.slice(range.clone());
             sums.value += block.read(&rows, self.prior.slice(range.clone()));
@@ -113,7 +113,7 @@ impl<T> RowGradients<'_, T> {
 }
 
 /// Everything about the rows of one block; without a factor its parts stay as they are made.
-struct Block<T> {
+struct KlBlock<T> {
     variances: Variances<T>,
     prior: PriorBlock<T>,
     factor: FactorBlock,
@@ -127,7 +127,7 @@ struct Block<T> {
     terms: [T; BLOCK],
 }
 
-impl<T: Real> Block<T> {
+impl<T: Real> KlBlock<T> {
     #[inline(always)]
     fn new(prior: Prior<'_, T>, padded: usize) -> Self {
         Self {

@@ -143,7 +143,7 @@ impl<'a, T: Real> LowRank<'a, T> {
         Ok(())
     }
 
-    /// The gradients of a sample from `grad`, the gradient of its numbers. They overwrite what is
+    /// The gradients of a sample from `grad`, the gradient of its values. They overwrite what is
     /// there; the gradient of the mean is `grad` itself.
     pub fn sample_backward(
         &self,

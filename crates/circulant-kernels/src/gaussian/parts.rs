@@ -12,7 +12,7 @@ use crate::real::Real;
 use crate::runtime::chunks::{best_isa, rows_per_chunk, run_all};
 
 impl<T: Real> LowRank<'_, T> {
-    /// Numbers that a pass over the rows touches.
+    /// Values that a pass over the rows touches.
     pub(super) fn numbers(&self) -> usize {
         self.dimension() * (self.rank() + 1)
     }

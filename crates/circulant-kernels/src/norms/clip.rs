@@ -93,7 +93,7 @@ fn clip_bin(bin: Bin, coordinates: &mut [f64], limit: f64) {
 
 /// The number of the same phase whose computed modulus is `limit`, or a little less, never more.
 fn with_modulus(re: f64, im: f64, limit: f64) -> (f64, f64) {
-    // A quarter: the modulus of two numbers near the largest f64 would overflow.
+    // A quarter: the modulus of two values near the largest f64 would overflow.
     let modulus = (0.25 * re).hypot(0.25 * im);
     let (cosine, sine) = (0.25 * re / modulus, 0.25 * im / modulus);
     let mut shrink = f64::EPSILON;

@@ -71,7 +71,7 @@ pub fn convolution_norm_bound(
     let Some(scale) = Scale::of(weights) else {
         return Ok(0.0);
     };
-    let blocks = Blocks::new(weights, (channels_in, channels_out), kernel, padded, scale)?;
+    let blocks = TapBlocks::new(weights, (channels_in, channels_out), kernel, padded, scale)?;
     let largest = Search::new(&blocks)?.largest();
     let bound = (largest.upper + blocks.rounding(weights)) * (1.0 + 4.0 * f64::EPSILON);
     Ok(scale.undo_up(bound))
@@ -81,7 +81,7 @@ pub fn convolution_norm_bound(
 const LARGEST_GRID: usize = 1 << 30;
 
 /// The blocks of the circular operator, made when they are asked for.
-struct Blocks {
+struct TapBlocks {
     /// `[C_out, C_in]`.
     channels: (usize, usize),
     /// `[kh, kw, C_out, C_in]`, scaled.
@@ -93,7 +93,7 @@ struct Blocks {
     scale: Scale,
 }
 
-impl Blocks {
+impl TapBlocks {
     fn new(
         weights: &[f64],
         (channels_in, channels_out): (usize, usize),
@@ -141,7 +141,7 @@ impl Blocks {
     }
 }
 
-impl Bins for Blocks {
+impl Bins for TapBlocks {
     fn shape(&self) -> (usize, usize) {
         let (a, b) = self.channels;
         (a.max(b), a.min(b))

@@ -103,7 +103,7 @@ pub(super) fn write_gradient(
     }
 }
 
-/// A bound in scaled numbers and the bin that it is the bound of.
+/// A bound in scaled values and the bin that it is the bound of.
 pub(super) struct Bound {
     pub(super) upper: f64,
     pub(super) index: usize,

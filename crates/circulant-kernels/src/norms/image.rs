@@ -178,7 +178,7 @@ pub fn operator_norm_2d(
     })
 }
 
-/// One channel pair: the bins are numbers.
+/// One channel pair: the bins are values.
 struct SingleChannel<'a> {
     free: Vec<FreeBin>,
     coordinates: &'a [f64],

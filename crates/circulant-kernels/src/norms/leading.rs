@@ -10,7 +10,7 @@
 //! eight lanes, so a computed norm of a vector of length `l` has a relative error below
 //! `(l/8 + 24) eps`: no square passes more than `l/8 + 12` roundings, and there are at most two such sums.
 //! With `h` that error for the longer vector,
-//! `|K v|/|v| >= (|y| (1 - h) - 1.5 g |K|_F |v|)/(|v| (1 + h))` in computed numbers; the factor 1.5
+//! `|K v|/|v| >= (|y| (1 - h) - 1.5 g |K|_F |v|)/(|v| (1 + h))` in computed values; the factor 1.5
 //! covers the errors of `|K|_F` and `|v|` in that term. Entries that scaling has lost to underflow,
 //! below `2^-1074`, vanish in `g`, since the largest entry of all bins is about 1 or more.
 
@@ -262,7 +262,7 @@ fn leading_of_tridiagonal(diagonal: &[f64], beside: &[f64]) -> Vec<f64> {
     }
 }
 
-/// A fixed vector of norm 1 of numbers that look random, so that it is orthogonal to nothing in
+/// A fixed vector of norm 1 of values that look random, so that it is orthogonal to nothing in
 /// particular.
 fn start(matrix: &Matrix<f64>) -> Split {
     let mut v = Split::zeros(matrix.stride, matrix.complex);

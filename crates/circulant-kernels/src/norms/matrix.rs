@@ -138,7 +138,7 @@ impl<'a> Transposable<'a> {
     }
 }
 
-/// What one pass over numbers finds.
+/// What one pass over values finds.
 #[derive(Debug, Clone, Copy)]
 pub struct Survey {
     pub finite: bool,
@@ -205,7 +205,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Leaves numbers alone.
+    /// Leaves values alone.
     pub const ONE: Self = Self {
         first: 1.0,
         second: 1.0,

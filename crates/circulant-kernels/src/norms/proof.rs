@@ -122,7 +122,7 @@ impl<T: Real> Kernel<T> for Factor<'_, T> {
         let len = (matrix.rows + padded) * matrix.stride;
         assert!(matrix.re.len() >= len && (!matrix.complex || matrix.im.len() >= len));
         assert!(matrix.columns.next_multiple_of(V::LANES) <= matrix.stride);
-        let planes = Planes::<T> {
+        let planes = FactorPlanes::<T> {
             re: matrix.re.as_mut_ptr(),
             im: matrix.im.as_mut_ptr(),
             stride: matrix.stride,
@@ -143,7 +143,7 @@ impl<T: Real> Kernel<T> for Factor<'_, T> {
 
 /// The planes of `W`, see the head of the file.
 #[derive(Clone, Copy)]
-struct Planes<T> {
+struct FactorPlanes<T> {
     re: *mut T,
     im: *mut T,
     stride: usize,
@@ -151,7 +151,7 @@ struct Planes<T> {
     columns: usize,
 }
 
-impl<T: Real> Planes<T> {
+impl<T: Real> FactorPlanes<T> {
     /// # Safety
     /// `re`, and `im` when `COMPLEX`, hold `rows + columns` rows of `stride`, `columns` rounded up
     /// to blocks there and to vectors in `stride`. The instruction set of `V` is there.

@@ -47,7 +47,7 @@ pub(super) struct Refined {
     pub(super) lower: f64,
 }
 
-/// Bounds on the norm, in the scaled numbers.
+/// Bounds on the norm, in the scaled values.
 pub(super) struct Largest {
     pub(super) lower: f64,
     pub(super) upper: f64,

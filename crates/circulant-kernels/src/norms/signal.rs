@@ -29,7 +29,7 @@ pub fn operator_norm_1d(
     Ok(enclose(&Signal { coordinates }, coordinates))
 }
 
-/// Bins that are single numbers.
+/// Bins that are single values.
 pub(super) trait Moduli {
     /// The largest `re^2 + im^2` after every number went through `scale`.
     fn largest_square(&self, scale: impl Fn(f64) -> f64) -> f64;
@@ -59,7 +59,7 @@ impl Moduli for Signal<'_> {
     }
 }
 
-/// The root of the largest square; `coordinates` are all numbers that `bins` reads, finite.
+/// The root of the largest square; `coordinates` are all values that `bins` reads, finite.
 ///
 /// Rounding: `re^2 + im^2` has a relative error of at most `2u + u^2` (two products, one sum, all
 /// terms positive), so the largest computed square is within that of the largest exact one. The

@@ -9,7 +9,7 @@ use super::matrix::{Matrix, Scale};
 use super::search::Bins;
 use crate::error::{KernelError, volume};
 
-/// Every singular value of the operator, `H*W*min(C_in, C_out)` numbers in falling order:
+/// Every singular value of the operator, `H*W*min(C_in, C_out)` values in falling order:
 /// those of all bins of the full plane. A free complex bin and its conjugate have the same values,
 /// so these come twice; a masked bin has zeros. These are estimates (a singular value
 /// decomposition in f64), not bounds.
@@ -29,7 +29,7 @@ pub fn singular_values_2d(
     };
     let (rows, columns) = bins.shape();
     let of_bin = |index: usize| -> Result<Vec<f64>, KernelError> {
-        // Every bin at its own scale: the decomposition squares numbers, which loses tiny bins.
+        // Every bin at its own scale: the decomposition squares values, which loses tiny bins.
         let Some(scale) = Scale::of(bins.values(index)) else {
             return Ok(Vec::new());
         };

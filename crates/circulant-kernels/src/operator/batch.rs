@@ -18,18 +18,18 @@ use crate::runtime::threads::share;
 use crate::transform::{ForwardBlock, LaneBias, LanePlan, RowPointers, Source, line_of};
 use crate::vector::{Isa, MAX_LANES, Promised};
 
-/// Below this many numbers a call stays on its thread: waking another one costs more.
+/// Below this many values a call stays on its thread: waking another one costs more.
 const SEQUENTIAL_BELOW: usize = 1 << 14;
 
 /// Bytes of a block's rows up to which the next block's rows are fetched meanwhile.
 const PREFETCH_BLOCKS_BELOW: usize = 66_000;
 
-/// A batch of `batch x channels` rows of `len` numbers, cut into blocks of lanes.
+/// A batch of `batch x channels` rows of `len` values, cut into blocks of lanes.
 #[derive(Clone, Copy)]
 pub struct Batch {
     pub(crate) batch: usize,
     pub(crate) channels: usize,
-    /// Numbers of a row.
+    /// Values of a row.
     pub(crate) len: usize,
     /// Entries of a transformed block: the positions of a row and the gaps between them.
     pub(crate) slots: usize,
@@ -46,13 +46,13 @@ impl Batch {
         self.lanes_used().div_ceil(self.lanes)
     }
 
-    /// Numbers from one transformed block to the next. One entry more than a block holds: with
+    /// Values from one transformed block to the next. One entry more than a block holds: with
     /// a power of two, the same frequency of all blocks would fall into the same cache set.
     pub(crate) fn block_stride(&self) -> usize {
         (self.slots + 1) * 2 * self.lanes
     }
 
-    /// Numbers of the spectra of all blocks.
+    /// Values of the spectra of all blocks.
     pub(crate) fn spectrum_len(&self) -> usize {
         self.blocks() * self.block_stride()
     }
@@ -116,7 +116,7 @@ impl Batch {
         image / 2 + image % 2 * self.lanes
     }
 
-    /// How far ahead rows are fetched: the next block where one block fits the near cache (rows
+    /// How far ahead rows are fetched: the next block where one block fits the L1 or L2 cache (rows
     /// that are short have no time to start the hardware's own fetching), else the next line.
     fn rows_ahead<T>(&self) -> usize {
         let block = if self.channels == 1 {
@@ -172,7 +172,7 @@ impl Batch {
         self.batch * self.channels * self.len < SEQUENTIAL_BELOW
     }
 
-    /// Transforms all rows of `x` into spectra ([`Self::spectrum_len`] numbers). With `tanh`
+    /// Transforms all rows of `x` into spectra ([`Self::spectrum_len`] values). With `tanh`
     /// the rows are gradients `g` and `tanh` holds the outputs `y`: `g*(1 - y^2)` is transformed.
     pub(crate) fn transform<T: Real>(
         &self,

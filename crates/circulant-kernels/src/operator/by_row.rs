@@ -14,7 +14,7 @@ use crate::operator::one_channel::{OutputGradient, Sums};
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
 
-/// Below this many numbers a call stays on its thread.
+/// Below this many values a call stays on its thread.
 const SEQUENTIAL_BELOW: usize = 1 << 14;
 
 /// Transforms and layout for rows of one length.
@@ -36,7 +36,7 @@ impl<T: Real> RowPlan<T> {
     pub(crate) fn new(layout: &HalfSpectrum) -> Self {
         let mut planner = RealFftPlanner::new();
         Self {
-            layout: layout.clone(),
+            layout: *layout,
             forward: planner.plan_fft_forward(layout.length()),
             inverse: planner.plan_fft_inverse(layout.length()),
             idle: Mutex::new(Vec::new()),
@@ -65,7 +65,7 @@ impl<T: Real> RowPlan<T> {
         }
     }
 
-    /// Numbers that a kept spectrum has per row.
+    /// Values that a kept spectrum has per row.
     pub(crate) fn kept_per_row(&self) -> usize {
         2 * self.layout.bins()
     }
@@ -105,7 +105,7 @@ impl<T: Real> RowPlan<T> {
         }
     }
 
-    /// Runs `work` on every item, on all threads when there are enough numbers in `total`.
+    /// Runs `work` on every item, on all threads when there are enough values in `total`.
     fn for_each<W: Send>(
         &self,
         total: usize,

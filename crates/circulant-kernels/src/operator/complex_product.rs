@@ -40,7 +40,7 @@ pub(crate) fn tiles<V: Vector>(rows: usize, columns: usize) -> usize {
 /// handed to `store(row, column, Re, Im)`, each once.
 ///
 /// # Safety
-/// `a` must hold `rows x inner` numbers, `b` `inner` rows of `columns` numbers rounded up to whole
+/// `a` must hold `rows x inner` values, `b` `inner` rows of `columns` values rounded up to whole
 /// vectors, in all three planes. The instruction set of `V` must be there.
 ///
 /// `ahead(tile)` is called before every one of the [`tiles`]: what is needed next can be fetched bit by bit, where one burst

@@ -64,7 +64,7 @@ impl Transforms {
         coordinates.into_iter().map(T::of)
     }
 
-    /// `sum over all frequencies of bins_k exp(2 pi i kl/n)`. Numbers that are not finite stay so.
+    /// `sum over all frequencies of bins_k exp(2 pi i kl/n)`. Values that are not finite stay so.
     fn synthesise(&self, mut bins: Vec<Complex<f64>>) -> Vec<f64> {
         let mut out = self.inverse.make_output_vec();
         // An error here says that a self-conjugate bin is not real; the transform is done all the same.
@@ -100,7 +100,7 @@ impl<T: Real> PaddedPlan<T> {
             isa,
             positions: in_order(lanes.order(), &full),
             lanes,
-            short: Transforms::new(layout.clone()),
+            short: Transforms::new(*layout),
             long: Transforms::new(long),
         }
     }
@@ -119,7 +119,7 @@ impl<T: Real> PaddedPlan<T> {
         }
     }
 
-    /// Numbers that [`Self::transform`] makes of so many rows.
+    /// Values that [`Self::transform`] makes of so many rows.
     pub(crate) fn spectrum_len(&self, batch: usize) -> usize {
         self.batch(batch).spectrum_len()
     }

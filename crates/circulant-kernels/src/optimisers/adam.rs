@@ -10,7 +10,7 @@ use crate::real::Real;
 use crate::runtime::chunks::{best_isa, run_all};
 use crate::vector::{Kernel, Present, Vector};
 
-/// Numbers of a chunk: few, because every number has a root and a quotient.
+/// Values of a chunk: few, because every number has a root and a quotient.
 pub const CHUNK: usize = 1 << 11;
 
 /// The settings of a step. The types are Burn's, so that its rounding is met.
@@ -63,7 +63,7 @@ pub fn adam_step<T: Real>(
             what: "the number of an Adam step",
         });
     }
-    let factors = Factors::new(settings);
+    let factors = AdamFactors::new(settings);
     let moments = after
         .moment_1
         .chunks_mut(CHUNK)
@@ -94,7 +94,7 @@ pub fn adam_step<T: Real>(
 
 /// What a step multiplies with.
 #[derive(Debug, Clone, Copy)]
-struct Factors<T> {
+struct AdamFactors<T> {
     beta_1: T,
     beta_2: T,
     rest_1: T,
@@ -104,7 +104,7 @@ struct Factors<T> {
     learning_rate: T,
 }
 
-impl<T: Real> Factors<T> {
+impl<T: Real> AdamFactors<T> {
     /// In f32 whatever the number type, as Burn does.
     fn new(settings: AdamSettings) -> Self {
         let AdamSettings { beta_1, beta_2, .. } = settings;
@@ -129,7 +129,7 @@ pub struct AdamChunk<'a, T> {
     before: AdamState<&'a [T]>,
     gradient: &'a [T],
     after: AdamState<&'a mut [T]>,
-    factors: Factors<T>,
+    factors: AdamFactors<T>,
 }
 
 impl<T: Real> Kernel<T> for AdamChunk<'_, T> {

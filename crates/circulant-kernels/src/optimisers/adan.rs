@@ -83,7 +83,7 @@ pub fn adan_step<T: Real>(
             what: "the number of an Adan step",
         });
     }
-    let factors = Factors::new(settings);
+    let factors = AdanFactors::new(settings);
     let averages = after.average.par_chunks_mut(CHUNK);
     let averages = averages.zip(after.difference.par_chunks_mut(CHUNK));
     let squares = after.square.par_chunks_mut(CHUNK);
@@ -122,7 +122,7 @@ pub fn adan_step<T: Real>(
 
 /// What a step multiplies with and divides by.
 #[derive(Debug, Clone, Copy)]
-struct Factors<T> {
+struct AdanFactors<T> {
     betas: [T; 3],
     rests: [T; 3],
     /// `c_1`, `c_2` and `sqrt(c_3)`.
@@ -136,7 +136,7 @@ struct Factors<T> {
     first: bool,
 }
 
-impl<T: Real> Factors<T> {
+impl<T: Real> AdanFactors<T> {
     /// In f32 whatever the number type, as Burn does; the rates in f64.
     fn new(settings: AdanSettings) -> Self {
         let betas = [settings.beta_1, settings.beta_2, settings.beta_3];
@@ -167,7 +167,7 @@ pub struct AdanChunk<'a, T> {
     before: AdanState<&'a [T]>,
     gradient: &'a [T],
     after: AdanState<&'a mut [T]>,
-    factors: Factors<T>,
+    factors: AdanFactors<T>,
 }
 
 impl<T: Real> Kernel<T> for AdanChunk<'_, T> {

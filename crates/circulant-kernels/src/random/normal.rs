@@ -1,11 +1,11 @@
-//! Standard normal numbers by Box and Muller from the Philox generator:
+//! Standard normal values by Box and Muller from the Philox generator:
 //! `r = sqrt(-2 ln u)`, `z = r cos(2 pi v)` and `z' = r sin(2 pi v)`, with `u` in `(0, 1]`, so that
 //! every number is finite.
 //!
 //! Number `i` depends on the key and on `i` alone. f32: 64 blocks of the generator make a group of
-//! 256 numbers; numbers `j` and `j + 128` of a group are the cosine and the sine of pair `j`, which
+//! 256 values; values `j` and `j + 128` of a group are the cosine and the sine of pair `j`, which
 //! takes `u` and `v` from block `j mod 64`: its words 0 and 2 if `j < 64`, 1 and 3 otherwise. f64:
-//! block `b` makes the numbers `2b` and `2b + 1`.
+//! block `b` makes the values `2b` and `2b + 1`.
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -15,23 +15,23 @@ use crate::runtime::chunks::{CHUNK, best_isa, run_all};
 use crate::vector::elementary::{ln_of_normal, sin_cos_of_octants};
 use crate::vector::{Isa, Kernel, Present, Vector};
 
-/// Blocks of a group of f32 numbers.
+/// Blocks of a group of f32 values.
 const BLOCKS: usize = 64;
 pub const PAIRS: usize = 2 * BLOCKS;
 pub const GROUP: usize = 2 * PAIRS;
 // Every chunk begins with a group.
 const _: () = assert!(CHUNK.is_multiple_of(GROUP));
 
-/// Fills `out` with numbers `0, 1, ...` of a stream of standard normal numbers.
+/// Fills `out` with values `0, 1, ...` of a stream of standard normal values.
 ///
-/// The same key gives the same numbers on every run, whatever the length, the number of threads
+/// The same key gives the same values on every run, whatever the length, the number of threads
 /// and, in f32, the processor.
 ///
 /// ```
 /// use circulant_kernels::{NoiseKey, standard_normal};
-/// let mut numbers = [0.0f32; 4];
-/// standard_normal(NoiseKey { seed: 1, stream: 0 }, &mut numbers);
-/// assert!(numbers.iter().all(|z| z.is_finite()));
+/// let mut values = [0.0f32; 4];
+/// standard_normal(NoiseKey { seed: 1, stream: 0 }, &mut values);
+/// assert!(values.iter().all(|z| z.is_finite()));
 /// ```
 pub fn standard_normal<T: Real>(key: NoiseKey, out: &mut [T]) {
     fill(best_isa(), key, out);
@@ -50,7 +50,7 @@ pub fn fill<T: Real>(isa: Isa, key: NoiseKey, out: &mut [T]) {
     run_all(numbers, jobs, |job| T::normal_chunk(isa, job));
 }
 
-/// The numbers from `first` on, a multiple of a group.
+/// The values from `first` on, a multiple of a group.
 pub struct NormalChunk<'a, T> {
     key: NoiseKey,
     first: u64,
@@ -67,7 +67,7 @@ impl<T: Real> Kernel<T> for NormalChunk<'_, T> {
 
 /// The normal numbers of a number type.
 pub trait Normal: Sized {
-    /// Numbers from `first` on, a multiple of a group.
+    /// Values from `first` on, a multiple of a group.
     fn normals(key: NoiseKey, first: u64, out: &mut [Self]);
 }
 

@@ -24,7 +24,7 @@ pub struct NoiseKey {
 /// The counter as two halves, `block` and `stream`, to four words; each word is in the low half of
 /// its number, with anything above it.
 ///
-/// Words travel in 64-bit numbers because the vector product of two 32-bit words is one: its low
+/// Words travel in 64-bit values because the vector product of two 32-bit words is one: its low
 /// half serves as it is, so a round needs no shuffling.
 #[inline(always)]
 pub fn words(key: NoiseKey, block: u64) -> [u64; 4] {
@@ -42,7 +42,7 @@ pub fn words(key: NoiseKey, block: u64) -> [u64; 4] {
 
 /// Number `index` of a stream of uniform 64-bit integers, for seeding and shuffling.
 ///
-/// The counters of these numbers are never those of [`crate::standard_normal`], so one key serves
+/// The counters of these values are never those of [`crate::standard_normal`], so one key serves
 /// for both.
 ///
 /// ```
@@ -51,7 +51,7 @@ pub fn words(key: NoiseKey, block: u64) -> [u64; 4] {
 /// assert_ne!(uniform_u64(key, 0), uniform_u64(key, 1));
 /// ```
 pub fn uniform_u64(key: NoiseKey, index: u64) -> u64 {
-    // No stream of normal numbers gets this far.
+    // No stream of normal values gets this far.
     let block = 1 << 63 | index >> 1;
     let words = words(key, block);
     let first = 2 * (index & 1) as usize;

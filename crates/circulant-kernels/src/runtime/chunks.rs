@@ -8,18 +8,18 @@ use rayon::prelude::*;
 use crate::runtime::threads::another_is_awake;
 use crate::vector::Isa;
 
-/// Numbers of a chunk: a few of its slices fit the near cache together.
+/// Values of a chunk: a few of its slices fit the L1 or L2 cache together.
 pub const CHUNK: usize = 1 << 13;
 
-/// Below this many numbers a call stays on its thread: waking another one costs more.
+/// Below this many values a call stays on its thread: waking another one costs more.
 pub const SEQUENTIAL_BELOW: usize = 1 << 14;
 /// The same when nobody needs to be woken.
 const SEQUENTIAL_BELOW_AWAKE: usize = 1 << 12;
 
-/// Runs `work` on every job, on all threads when the jobs hold many `numbers` together, and
+/// Runs `work` on every job, on all threads when the jobs hold many `values` together, and
 /// returns what it returned in the order of the jobs.
 pub fn run_all<J: Send, R: Send>(
-    numbers: usize,
+    values: usize,
     jobs: impl Iterator<Item = J>,
     work: impl Fn(J) -> R + Send + Sync,
 ) -> Vec<R> {
@@ -28,7 +28,7 @@ pub fn run_all<J: Send, R: Send>(
     } else {
         SEQUENTIAL_BELOW
     };
-    if numbers < alone {
+    if values < alone {
         return jobs.map(work).collect();
     }
     let jobs: Vec<J> = jobs.collect();
@@ -36,16 +36,16 @@ pub fn run_all<J: Send, R: Send>(
 }
 
 /// The fewest chunks that a thread takes, for rayon's `with_min_len`: all of them when they hold few
-/// `numbers` together. Iterators over chunks with this bound allocate nothing.
-pub(crate) fn fewest_chunks(numbers: usize) -> usize {
-    if numbers < SEQUENTIAL_BELOW {
+/// `values` together. Iterators over chunks with this bound allocate nothing.
+pub(crate) fn fewest_chunks(values: usize) -> usize {
+    if values < SEQUENTIAL_BELOW {
         usize::MAX
     } else {
         1
     }
 }
 
-/// Rows of `width` numbers that make up about one chunk.
+/// Rows of `width` values that make up about one chunk.
 pub fn rows_per_chunk(width: usize) -> usize {
     (CHUNK / width.max(1)).max(1)
 }

@@ -6,7 +6,7 @@
 use crate::real::Real;
 use crate::runtime::chunks::rows_per_chunk;
 
-/// More rows than fit the near cache: the sums of a chunk are written once per so many rows.
+/// More rows than fit the L1 or L2 cache: the sums of a chunk are written once per so many rows.
 const CHUNKS: usize = 4;
 /// Columns whose totals are kept on the stack.
 const COLUMNS: usize = 64;

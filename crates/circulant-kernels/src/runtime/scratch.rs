@@ -16,7 +16,7 @@ pub struct Pool<T> {
     idle: Mutex<Vec<Idle<T>>>,
 }
 
-/// A buffer with the thread that used it last, in whose near cache it still may be.
+/// A buffer with the thread that used it last, in whose L1 or L2 cache it still may be.
 #[derive(Debug)]
 struct Idle<T> {
     memory: Vec<T>,
@@ -31,7 +31,7 @@ impl<T> Pool<T> {
     }
 }
 
-/// A slice of `len` numbers on a cache-line boundary; its memory goes back to the pool when
+/// A slice of `len` values on a cache-line boundary; its memory goes back to the pool when
 /// dropped. What it holds at first is whatever its last user left.
 #[derive(Debug)]
 pub struct Scratch<T: Real> {

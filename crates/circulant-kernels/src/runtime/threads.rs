@@ -88,7 +88,7 @@ pub(crate) fn another_is_awake() -> bool {
 /// `work(task)` for every task of `0..count`, on all threads of the pool; returns what it returned, in order.
 ///
 /// Every thread begins with tasks of its own, the same ones whenever the count is the same: what it read and wrote in the
-/// last call may still be in its near cache. Then it takes from the others. A thread that finds nothing left stays awake
+/// last call may still be in its L1 or L2 cache. Then it takes from the others. A thread that finds nothing left stays awake
 /// until all are done: rayon's would fall asleep, and waking it takes as long as a task.
 pub fn share<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let threads = rayon::current_num_threads().min(count);

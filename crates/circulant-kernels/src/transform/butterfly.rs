@@ -45,7 +45,7 @@ impl<V: Vector> Complexes<V> {
         }
     }
     /// # Safety
-    /// `at` must be valid for reading `2*LANES` numbers.
+    /// `at` must be valid for reading `2*LANES` values.
     #[inline(always)]
     pub(crate) unsafe fn load(at: *const V::Scalar) -> Self {
         // SAFETY: the caller's promise.
@@ -57,7 +57,7 @@ impl<V: Vector> Complexes<V> {
         }
     }
     /// # Safety
-    /// `at` must be valid for writing `2*LANES` numbers.
+    /// `at` must be valid for writing `2*LANES` values.
     #[inline(always)]
     pub(crate) unsafe fn store(self, at: *mut V::Scalar) {
         // SAFETY: the caller's promise.

@@ -50,7 +50,7 @@ impl<T: Real> LaneBias<'_, T> {
     #[inline(always)]
     pub(super) fn of_lanes<V: Vector<Scalar = T>>(&self, there: Present<V>) -> V {
         match self {
-            // SAFETY: there are as many numbers as the widest vector has lanes.
+            // SAFETY: there are as many values as the widest vector has lanes.
             Self::Lanes(lanes) => unsafe { V::load(lanes.as_ptr()) },
             _ => there.splat(T::zero()),
         }
@@ -59,7 +59,7 @@ impl<T: Real> LaneBias<'_, T> {
     /// The part that does.
     #[inline(always)]
     unsafe fn at_position<V: Vector<Scalar = T>>(&self, position: usize) -> V {
-        // SAFETY: rows of the bias hold as many numbers as the rows of the block.
+        // SAFETY: rows of the bias hold as many values as the rows of the block.
         unsafe {
             match *self {
                 Self::None | Self::Lanes(_) => V::splat(T::zero()),
@@ -76,7 +76,7 @@ impl<T: Real> LaneBias<'_, T> {
     }
 }
 
-/// Numbers of a cache line: rows are read and written by whole lines.
+/// Values of a cache line: rows are read and written by whole lines.
 pub(crate) const fn line_of<T>() -> usize {
     64 / size_of::<T>()
 }

@@ -19,9 +19,9 @@
 //!
 //! `unsafe`: a [`BlockPass`] and a [`WeightGradient`] hold raw pointers. Whoever runs one makes a
 //! [`Promised`] of it, and so promises that
-//! - a block has as many slots as [`LanePlan::order`] is long, of `2*LANES` numbers each, and nobody else
+//! - a block has as many slots as [`LanePlan::order`] is long, of `2*LANES` values each, and nobody else
 //!   uses it meanwhile;
-//! - rows have `len` numbers, or are null where a missing row would be written; rows that are written
+//! - rows have `len` values, or are null where a missing row would be written; rows that are written
 //!   are nobody else's;
 //! - what a read-out points to has the sizes that its fields say;
 //! - `LANES` is that of the instruction set that runs the job.
@@ -123,7 +123,7 @@ macro_rules! for_radix {
 }
 
 /// One block from rows to rows: each of the three steps may be left out. What the first stage leaves
-/// independent goes through all of them before its neighbour, and so stays in the near cache.
+/// independent goes through all of them before its neighbour, and so stays in the L1 or L2 cache.
 pub struct BlockPass<'a, T> {
     pub(crate) forward: Option<ForwardBlock<'a, T>>,
     pub(crate) adjoint: Option<Adjoint<T>>,

@@ -2,7 +2,7 @@
 //! inverse transform yields, and back. Rows stay in lanes, so they are neither written to
 //! row-major memory nor transposed, and a posterior sample's hidden layer never leaves the cache.
 //!
-//! Lane form: an entry of `2*LANES` numbers (Re lanes, Im lanes) per position of `y`, or per class
+//! Lane form: an entry of `2*LANES` values (Re lanes, Im lanes) per position of `y`, or per class
 //! of `z`.
 //!
 //! `unsafe`: see the module above.

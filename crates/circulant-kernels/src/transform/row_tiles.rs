@@ -18,7 +18,7 @@ const MAX_COLUMNS: usize = 16;
 
 /// Transposed columns: `[MAX_RADIX][MAX_COLUMNS][Re, Im][MAX_LANES]` at most.
 #[repr(C, align(64))]
-struct Columns<T>([T; MAX_RADIX * MAX_COLUMNS * 2 * MAX_LANES]);
+struct TileColumns<T>([T; MAX_RADIX * MAX_COLUMNS * 2 * MAX_LANES]);
 
 /// The first forward stage: rows -> tile -> butterfly -> block.
 #[inline(always)]
@@ -33,7 +33,7 @@ pub(super) unsafe fn first_stage<V: Vector, const R: usize>(
         #[inline(always)]
         || {
             let (span, inner) = (stage.span, stage.inner);
-            let mut tile = std::mem::MaybeUninit::<Columns<V::Scalar>>::uninit();
+            let mut tile = std::mem::MaybeUninit::<TileColumns<V::Scalar>>::uninit();
             let tile = tile.as_mut_ptr().cast::<V::Scalar>();
             let (width, shift) = (line_of::<V::Scalar>(), job.plan.shift);
             let (entry, step) = (2 * V::LANES, slot(span, shift) * 2 * V::LANES);
@@ -85,7 +85,7 @@ pub(super) unsafe fn last_stage<V: Vector, const R: usize>(
         #[inline(always)]
         || {
             let (span, inner) = (stage.span, stage.inner);
-            let mut tile = std::mem::MaybeUninit::<Columns<V::Scalar>>::uninit();
+            let mut tile = std::mem::MaybeUninit::<TileColumns<V::Scalar>>::uninit();
             let tile = tile.as_mut_ptr().cast::<V::Scalar>();
             let (width, shift) = (line_of::<V::Scalar>(), job.plan.shift);
             let (entry, step) = (2 * V::LANES, slot(span, shift) * 2 * V::LANES);

@@ -50,7 +50,7 @@ pub struct Adjoint<T> {
     pub(crate) sums: Option<*mut T>,
     /// With whether to add to what is there.
     pub(crate) out: Option<(*mut T, bool)>,
-    /// Receives the gradient at frequency 0, `2*LANES` numbers: the sums of the rows.
+    /// Receives the gradient at frequency 0, `2*LANES` values: the sums of the rows.
     pub(crate) row_sums: *mut [T; 2 * MAX_LANES],
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Element `i` is dropped when its 16-bit number is below `65536 rate`, so that the rate is a multiple
 //! of `2^-16`; the factor belongs to the rounded rate, and the mean is exact. 64 blocks of the
-//! Philox generator make a group of 512 numbers: word `w` of block `j` gives number `64 w + j` by its
+//! Philox generator make a group of 512 values: word `w` of block `j` gives number `64 w + j` by its
 //! low half and `256 + 64 w + j` by its high one, an order that needs no shuffling.
 
 use rayon::prelude::*;
@@ -16,11 +16,11 @@ use crate::vector::{Kernel, Present, Vector};
 
 /// Blocks of a group.
 pub const BLOCKS: usize = 64;
-/// Numbers of a group.
+/// Values of a group.
 pub const GROUP: usize = 8 * BLOCKS;
-/// No stream of normal numbers gets this far, and integers begin at `2^63`: one key serves for all.
+/// No stream of normal values gets this far, and integers begin at `2^63`: one key serves for all.
 pub const FIRST_BLOCK: u64 = 1 << 62;
-/// Numbers of 16 bits.
+/// Values of 16 bits.
 pub const STEPS: f64 = 65536.0;
 // Every chunk begins with a group.
 const _: () = assert!(CHUNK.is_multiple_of(GROUP));
@@ -125,7 +125,7 @@ pub fn dropout_into<T: Real>(x: &[T], dropout: Dropout, y: &mut [T]) -> Result<(
     Ok(())
 }
 
-/// Where a chunk begins: in group `first`, behind `skip` of its numbers.
+/// Where a chunk begins: in group `first`, behind `skip` of its values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     first: u64,

@@ -1,7 +1,7 @@
 //! `dropout(gelu(x + b))` over `[rows, n]` and its gradients in one pass over memory each: the hidden layer of a transformer's MLP, whose
 //! matrices are its largest.
 //!
-//! A chunk of the one passes through scratch memory in the near cache on its way to the other; the mask is that of
+//! A chunk of the one passes through scratch memory in the L1 or L2 cache on its way to the other; the mask is that of
 //! [`dropout_into`](crate::dropout_into).
 
 use rayon::prelude::*;

@@ -1,5 +1,5 @@
 //! A residual connection with what usually stands before it, `y = x + dropout(a + b)`, over `[rows, n]`: `b` is the bias of the
-//! layer that made `a`, added here because the sum passes through the near cache anyway.
+//! layer that made `a`, added here because the sum passes through the L1 or L2 cache anyway.
 //!
 //! The gradient of `x` is that of `y`; the gradient of `a` is its [`dropout_into`](crate::dropout_into), and the sum of the rows of that
 //! is the gradient of `b`.

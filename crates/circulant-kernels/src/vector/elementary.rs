@@ -8,16 +8,16 @@
 pub trait Elementary: Copy + Sized {
     /// `e^x`; zero where it is below `2^-125`, NaN for NaN.
     fn exponential(self) -> Self;
-    /// Natural logarithm; NaN for NaN and for negative numbers, minus infinity for zero and, in f32,
+    /// Natural logarithm; NaN for NaN and for negative values, minus infinity for zero and, in f32,
     /// below the smallest normal number.
     fn logarithm(self) -> Self;
     /// Square root, correctly rounded.
     fn root(self) -> Self;
-    /// The sum of the logarithms of at most [`LOGARITHMS`] numbers.
+    /// The sum of the logarithms of at most [`LOGARITHMS`] values.
     fn sum_of_logarithms(numbers: &[Self]) -> f64;
 }
 
-/// Numbers of a [`Elementary::sum_of_logarithms`].
+/// Values of a [`Elementary::sum_of_logarithms`].
 pub const LOGARITHMS: usize = 128;
 
 impl Elementary for f32 {

@@ -1,4 +1,4 @@
-//! Vectors of numbers and the choice of instruction set at run time.
+//! Vectors of values and the choice of instruction set at run time.
 //!
 //! A kernel is written once, generic over [`Vector`], as a [`Kernel`]; [`Isa::run`] compiles it for
 //! every instruction set and enters the one that the plan was made for. Lanes always hold
@@ -40,22 +40,22 @@ const _: () = {
 
 /// A register full of numbers of different rows.
 ///
-/// Loads and stores read and write `LANES` consecutive numbers and need no alignment.
+/// Loads and stores read and write `LANES` consecutive values and need no alignment.
 pub trait Vector: Copy {
     /// The number type of a lane.
     type Scalar: Real;
     /// The vector whose square blocks are transposed in registers.
     type Tile: Tile<Scalar = Self::Scalar>;
-    /// Numbers per vector.
+    /// Values per vector.
     const LANES: usize;
     /// Whether [`Self::fused`] rounds once.
     const FUSED: bool;
 
     /// # Safety
-    /// `from` must be valid for reading `LANES` numbers, and the instruction set of the vector must be there.
+    /// `from` must be valid for reading `LANES` values, and the instruction set of the vector must be there.
     unsafe fn load(from: *const Self::Scalar) -> Self;
     /// # Safety
-    /// `to` must be valid for writing `LANES` numbers.
+    /// `to` must be valid for writing `LANES` values.
     unsafe fn store(self, to: *mut Self::Scalar);
     /// The same number in every lane.
     ///
@@ -86,7 +86,7 @@ pub trait Vector: Copy {
     fn neg_mul_add(self, factor: Self, addend: Self) -> Self;
     /// A vector of a tile's width with the same sum of all lanes.
     fn folded(self) -> Self::Tile;
-    /// `a*b + c` of single numbers, rounded once where the instruction set can: for loops that the
+    /// `a*b + c` of single values, rounded once where the instruction set can: for loops that the
     /// compiler turns into vectors itself.
     fn fused(a: Self::Scalar, b: Self::Scalar, c: Self::Scalar) -> Self::Scalar;
     /// [`Present::call`].
@@ -102,7 +102,7 @@ pub trait Tile: Vector {
     /// order of `j`.
     ///
     /// # Safety
-    /// `column(j)` must be valid for writing `LANES` numbers, none of which `row(i)` reads.
+    /// `column(j)` must be valid for writing `LANES` values, none of which `row(i)` reads.
     unsafe fn transpose(
         row: impl FnMut(usize) -> Self,
         column: impl FnMut(usize) -> *mut Self::Scalar,

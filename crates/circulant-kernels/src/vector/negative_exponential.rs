@@ -33,7 +33,7 @@ pub trait NegativeExponential: Sized {
         mantissa * scale
     }
 
-    /// Two factors of `e^self`: one beside one, known late, and a power of two, known early.
+    /// Two factors of `e^self`: one near 1, known late, and a power of two, known early.
     fn exponential_parts<V: Vector<Scalar = Self>>(self) -> (Self, Self);
 }
 

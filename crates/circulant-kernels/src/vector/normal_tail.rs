@@ -27,9 +27,9 @@ pub trait NormalTail: Sized {
 }
 
 /// `density = late*early` and `Q = late*early*ratio`. Whatever else a formula has goes to the two
-/// numbers that are known early, so that `late` is waited for once.
+/// values that are known early, so that `late` is waited for once.
 pub struct Tail<T> {
-    /// A factor of the density beside one.
+    /// A factor of the density near 1.
     pub late: T,
     /// The other factor of the density.
     pub early: T,

@@ -35,12 +35,12 @@ impl<T: Real, const N: usize> Vector for Lanes<T, N> {
 
     #[inline(always)]
     unsafe fn load(from: *const T) -> Self {
-        // SAFETY: the caller promises `N` readable numbers; the read is unaligned.
+        // SAFETY: the caller promises `N` readable values; the read is unaligned.
         Self(unsafe { from.cast::<[T; N]>().read_unaligned() })
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut T) {
-        // SAFETY: the caller promises room for `N` numbers; the write is unaligned.
+        // SAFETY: the caller promises room for `N` values; the write is unaligned.
         unsafe { to.cast::<[T; N]>().write_unaligned(self.0) }
     }
     #[inline(always)]
@@ -109,7 +109,7 @@ impl<T: Real, const N: usize> Tile for Lanes<T, N> {
             for (slot, row) in out.0.iter_mut().zip(&rows) {
                 *slot = row.0[j];
             }
-            // SAFETY: the caller promises room for `N` numbers in every column.
+            // SAFETY: the caller promises room for `N` values in every column.
             unsafe { out.store(column(j)) };
         }
     }

@@ -1,6 +1,8 @@
 //! Tests of the kernels, room by room, in one program: the crate is compiled once for them and for its
 //! users. `laws` are properties that hold for every size, `oracle` has slow, obvious versions.
 
+#![allow(clippy::unwrap_used, reason = "parts of tests")]
+
 mod dense;
 mod elements;
 mod gaussian;

@@ -6,7 +6,7 @@ use std::f64::consts::TAU;
 use circulant_core::Bin;
 use num_complex::Complex;
 
-/// Numbers that look random and are the same every time, in `[-1, 1)`.
+/// Values that look random and are the same every time, in `[-1, 1)`.
 pub fn noise(seed: u64, len: usize) -> Vec<f64> {
     use rand::{RngExt, SeedableRng};
     let mut generator = rand::rngs::StdRng::seed_from_u64(seed);

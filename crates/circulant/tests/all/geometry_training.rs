@@ -268,7 +268,7 @@ fn exceeding(draws: u64, bound: f64, norm: impl Fn(NoiseKey) -> f64) -> f64 {
 fn the_tail_bound_holds_over_prior_draws() {
     for (length, modes) in [(1, 1), (2, 2), (9, 5), (16, 9), (16, 3)] {
         let half = HalfSpectrum::with_modes(length, modes).expect("valid");
-        let prior = prior(&Layout::Signal(half.clone()));
+        let prior = prior(&Layout::Signal(half));
         // The bound must hold, and a flat one would not be a bound worth having.
         let norm = |key| {
             let coordinates = prior.draw(key);

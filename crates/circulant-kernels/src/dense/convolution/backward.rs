@@ -14,7 +14,7 @@ use circulant_core::Scalar;
 
 use super::Convolution;
 use super::forward::Stencil;
-use super::planes::Planes;
+use super::planes::PaddedPlanes;
 use crate::elements::activation::Activation;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
@@ -22,7 +22,7 @@ use crate::vector::{Kernel, Lanes, MAX_LANES, Present, Vector};
 
 /// Whole images.
 pub struct BackwardChunk<'a, T> {
-    pub(super) planes: &'a Planes,
+    pub(super) planes: &'a PaddedPlanes,
     pub(super) runs: &'a TapRuns,
     pub(super) turned: &'a Stencil<T>,
     pub(super) x: &'a [T],
@@ -88,7 +88,7 @@ impl<T: Real> Kernel<T> for BackwardChunk<'_, T> {
 #[inline(always)]
 fn inner_gradient<V: Vector>(
     there: Present<V>,
-    planes: &Planes,
+    planes: &PaddedPlanes,
     grad: &[V::Scalar],
     y: Option<&[V::Scalar]>,
     plane: &mut [V::Scalar],
@@ -133,7 +133,7 @@ pub struct TapRuns {
 }
 
 impl TapRuns {
-    pub(super) fn new(sizes: &Convolution, planes: &Planes) -> Self {
+    pub(super) fn new(sizes: &Convolution, planes: &PaddedPlanes) -> Self {
         let taps = planes.taps(sizes.channels_in);
         let columns = sizes.kernel[1];
         let (mut triples, mut singles) = (Vec::new(), Vec::new());
@@ -152,7 +152,7 @@ impl TapRuns {
 
 /// The pairs of one plane of `g'` with all taps of `x`.
 struct PairSums<'a, T> {
-    planes: &'a Planes,
+    planes: &'a PaddedPlanes,
     grad: *const T,
     x: *const T,
     runs: &'a TapRuns,
@@ -161,7 +161,7 @@ struct PairSums<'a, T> {
 impl<'a, T: Real> PairSums<'a, T> {
     #[inline(always)]
     fn new<V: Vector<Scalar = T>>(
-        planes: &'a Planes,
+        planes: &'a PaddedPlanes,
         grad: &'a [T],
         x: &'a [T],
         runs: &'a TapRuns,

@@ -7,7 +7,7 @@
 //! once per image that the last read and the last write end within their slices.
 
 use super::Convolution;
-use super::planes::{Planes, Spot};
+use super::planes::{PaddedPlanes, Spot};
 use crate::elements::activation::Activation;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
@@ -36,7 +36,7 @@ fn tile_channels(rest: usize) -> usize {
 }
 
 impl<T: Real> Stencil<T> {
-    pub(super) fn new(sizes: &Convolution, planes: &Planes, weight: &[T]) -> Self {
+    pub(super) fn new(sizes: &Convolution, planes: &PaddedPlanes, weight: &[T]) -> Self {
         let count = sizes.channels_in * sizes.kernel[0] * sizes.kernel[1];
         Self::pack(
             sizes.channels_in,
@@ -47,7 +47,7 @@ impl<T: Real> Stencil<T> {
     }
 
     /// The stencil of the gradient of `x`: from the outputs to the inputs, turned by half a turn.
-    pub(super) fn turned(sizes: &Convolution, planes: &Planes, weight: &[T]) -> Self {
+    pub(super) fn turned(sizes: &Convolution, planes: &PaddedPlanes, weight: &[T]) -> Self {
         let area = sizes.kernel[0] * sizes.kernel[1];
         Self::pack(
             sizes.channels_out,
@@ -63,7 +63,7 @@ impl<T: Real> Stencil<T> {
     fn pack(
         channels_in: usize,
         channels_out: usize,
-        planes: &Planes,
+        planes: &PaddedPlanes,
         weight: impl Fn(usize, usize) -> T,
     ) -> Self {
         let taps = planes.taps(channels_in);
@@ -90,7 +90,7 @@ impl<T: Real> Stencil<T> {
     pub(super) fn convolve<V: Vector<Scalar = T>>(
         &self,
         there: Present<V>,
-        planes: &Planes,
+        planes: &PaddedPlanes,
         from: &[T],
         bias: Option<&[T]>,
         activation: Activation,
@@ -151,15 +151,15 @@ struct Tiles<'a, T, V> {
     from: *const T,
     to: *mut T,
     image_len: usize,
-    /// Numbers of a vector that are written.
+    /// Values of a vector that are written.
     columns: usize,
     activation: Activation,
 }
 
 impl<T: Real, V: Vector<Scalar = T>> Tiles<'_, T, V> {
     /// # Safety
-    /// From every spot, every tap must be able to read a vector; `weights` must hold `C` numbers
-    /// per tap, `bias` `C` numbers; `columns` numbers must fit at every spot of the `C` images at
+    /// From every spot, every tap must be able to read a vector; `weights` must hold `C` values
+    /// per tap, `bias` `C` values; `columns` values must fit at every spot of the `C` images at
     /// `to`, and be no more than a vector has.
     #[inline(always)]
     unsafe fn run<const C: usize, const S: usize>(&self) {
@@ -173,7 +173,7 @@ impl<T: Real, V: Vector<Scalar = T>> Tiles<'_, T, V> {
             let mut sums = [[self.there.splat(T::zero()); S]; C];
             if let Some(bias) = self.bias {
                 for c in 0..C {
-                    // SAFETY: the caller promises `C` numbers.
+                    // SAFETY: the caller promises `C` values.
                     sums[c] = [self.there.splat(unsafe { *bias.add(c) }); S];
                 }
             }
@@ -207,7 +207,7 @@ impl<T: Real, V: Vector<Scalar = T>> Tiles<'_, T, V> {
     }
 
     /// # Safety
-    /// `columns` numbers must fit at `to`.
+    /// `columns` values must fit at `to`.
     #[inline(always)]
     unsafe fn finish(&self, sum: V, to: *mut T) {
         let y = match self.activation {
@@ -230,7 +230,7 @@ impl<T: Real, V: Vector<Scalar = T>> Tiles<'_, T, V> {
 
 /// Whole images.
 pub struct ForwardChunk<'a, T> {
-    pub(super) planes: &'a Planes,
+    pub(super) planes: &'a PaddedPlanes,
     pub(super) stencil: &'a Stencil<T>,
     pub(super) bias: &'a [T],
     pub(super) activation: Activation,

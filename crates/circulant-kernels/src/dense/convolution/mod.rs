@@ -14,7 +14,7 @@
 //! the kernel turned by half a turn and `C_in`, `C_out` exchanged.
 //!
 //! Every number of the batch is read or written once: an image is copied into zero-padded planes
-//! that stay in the near cache ([`planes`]), bias and tanh are applied in registers on the way out
+//! that stay in the L1 or L2 cache ([`planes`]), bias and tanh are applied in registers on the way out
 //! ([`forward`]), and `g'` only ever exists for one image ([`backward`]).
 
 #[allow(
@@ -34,7 +34,7 @@ pub use forward::ForwardChunk;
 
 use backward::TapRuns;
 use forward::Stencil;
-use planes::Planes;
+use planes::PaddedPlanes;
 
 use crate::elements::activation::Activation;
 use crate::error::{KernelError, expect_len, expect_positive, expect_volume, volume};
@@ -188,7 +188,7 @@ impl Convolution {
         if batch == 0 {
             return Ok(());
         }
-        let planes = Planes::new(self, isa.lanes::<T>());
+        let planes = PaddedPlanes::new(self, isa.lanes::<T>());
         let stencil = Stencil::new(self, &planes, weight);
         let images = self.images_per_job();
         let numbers = x.len() + y.len();
@@ -242,7 +242,7 @@ impl Convolution {
 
         let mut totals = vec![0.0; weight.len() + self.channels_out];
         if batch > 0 {
-            let planes = Planes::new(self, isa.lanes::<T>());
+            let planes = PaddedPlanes::new(self, isa.lanes::<T>());
             let runs = TapRuns::new(self, &planes);
             let turned = Stencil::turned(self, &planes, weight);
             let images = self.images_per_job();

@@ -16,7 +16,7 @@ use crate::real::Real;
 
 /// The layout of the planes.
 #[derive(Debug)]
-pub struct Planes {
+pub struct PaddedPlanes {
     pub(super) height: usize,
     pub(super) width: usize,
     pub(super) lanes: usize,
@@ -24,7 +24,7 @@ pub struct Planes {
     left: usize,
     /// From a row to the next.
     pub(super) stride: usize,
-    /// Numbers of one plane.
+    /// Values of one plane.
     pub(super) size: usize,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Spot {
     pub(super) to: usize,
 }
 
-impl Planes {
+impl PaddedPlanes {
     pub(super) fn new(convolution: &Convolution, lanes: usize) -> Self {
         let (height, width) = (convolution.height, convolution.width);
         let kernel = convolution.kernel;
@@ -55,7 +55,7 @@ impl Planes {
         }
     }
 
-    /// Numbers of all planes of an image.
+    /// Values of all planes of an image.
     pub(super) fn len(&self, channels: usize) -> usize {
         self.size * channels
     }

@@ -4,7 +4,7 @@
 //! (`docs/performance.md`). Everywhere else, and for thin matrices, it is `gemm`'s, with which a dense model keeps up with its
 //! peers on AVX-512.
 //!
-//! | memory | what lies there | numbers |
+//! | memory | what lies there | values |
 //! | --- | --- | --- |
 //! | registers | a tile of `C` | [`ROWS`] rows of two vectors |
 //! | first-level cache | a panel of `B`, two vectors wide | up to [`STEPS`] steps of `k` |
@@ -15,7 +15,7 @@
 //! matrix does not have are zero. All threads copy `B`, then each takes blocks of rows of `C` through all steps. The order of a
 //! sum depends on the shape alone.
 //!
-//! `unsafe`: matrices are pointers with strides. [`Matrix`] holds a slice together with its shape, [`product`] checks that
+//! `unsafe`: matrices are pointers with strides. [`MatrixView`] holds a slice together with its shape, [`product`] checks that
 //! the shapes fit, and tasks write different numbers of `C`.
 
 mod panels;
@@ -43,14 +43,14 @@ const ROWS: usize = 6;
 const STEPS: usize = 400;
 /// Rows of `A` in a block.
 const BLOCK: usize = 96;
-/// Numbers of `B` that are copied at a time.
+/// Values of `B` that are copied at a time.
 pub const PACKED: usize = 1 << 20;
 /// What a panel may overrun its end by: less than the longest vector.
 const OVERRUN: usize = MAX_LANES;
 
-/// `rows x columns` numbers with strides, all within `values`.
+/// `rows x columns` values with strides, all within `values`.
 #[derive(Clone, Copy)]
-pub struct Matrix<'a, T> {
+pub struct MatrixView<'a, T> {
     values: &'a [T],
     rows: usize,
     columns: usize,
@@ -58,7 +58,7 @@ pub struct Matrix<'a, T> {
     column_stride: usize,
 }
 
-impl<'a, T> Matrix<'a, T> {
+impl<'a, T> MatrixView<'a, T> {
     pub fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
         assert!(values.len() == rows * columns, "a whole matrix");
         Self {
@@ -83,8 +83,8 @@ impl<'a, T> Matrix<'a, T> {
 
 /// `out = left * right`, or `out + left * right` when it accumulates; `out` row-major.
 pub(crate) fn product<T: Real>(
-    left: Matrix<'_, T>,
-    right: Matrix<'_, T>,
+    left: MatrixView<'_, T>,
+    right: MatrixView<'_, T>,
     accumulate: bool,
     out: &mut [T],
 ) {
@@ -133,8 +133,8 @@ pub(crate) fn product<T: Real>(
 /// [`product`] by the kernels below.
 pub fn own_product<T: Real>(
     isa: Isa,
-    left: Matrix<'_, T>,
-    right: Matrix<'_, T>,
+    left: MatrixView<'_, T>,
+    right: MatrixView<'_, T>,
     accumulate: bool,
     out: &mut [T],
 ) {
@@ -180,7 +180,7 @@ pub fn own_product<T: Real>(
             // SAFETY: `B` has these columns and steps, and the panel its own part of `packed`.
             T::pack_lines(isa, unsafe { Promised::new(job) });
         });
-        let factors = Factors {
+        let factors = Operands {
             isa,
             left,
             steps: steps.clone(),
@@ -206,9 +206,9 @@ fn part_of(count: usize, parts: usize, part: usize) -> Range<usize> {
 }
 
 /// `A`, some steps of `B` in panels, and `C`.
-struct Factors<'a, T> {
+struct Operands<'a, T> {
     isa: Isa,
-    left: Matrix<'a, T>,
+    left: MatrixView<'a, T>,
     /// Those that `packed` holds.
     steps: Range<usize>,
     packed: Shared<T>,
@@ -219,7 +219,7 @@ struct Factors<'a, T> {
     accumulate: bool,
 }
 
-impl<T: Real> Factors<'_, T> {
+impl<T: Real> Operands<'_, T> {
     /// A block of `C`: these tiles of rows, these panels of columns.
     fn multiply(&self, tiles: Range<usize>, panels: Range<usize>) {
         let chunks = self.steps.len().div_ceil(STEPS);

@@ -2,7 +2,7 @@
 //!
 //! `unsafe`: see the module above.
 
-use super::{Matrix, ROWS};
+use super::{MatrixView, ROWS};
 use crate::real::Real;
 use crate::vector::{Kernel, Present, Promised, Tile, Vector};
 
@@ -14,7 +14,7 @@ pub(super) struct Lines<T> {
     step: usize,
 }
 
-impl<T> Matrix<'_, T> {
+impl<T> MatrixView<'_, T> {
     /// The rows from `row` on, from step `step` on.
     pub(super) fn lines(&self, row: usize, step: usize) -> Lines<T> {
         let first = row * self.row_stride + step * self.column_stride;

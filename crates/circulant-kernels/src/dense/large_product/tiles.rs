@@ -30,7 +30,7 @@ impl<T: Real> Kernel<T> for Promised<BlockProduct<T>> {
         let width = 2 * V::LANES;
         for (panel, column) in (0..columns).step_by(width).enumerate() {
             for row in (0..rows).step_by(ROWS) {
-                // SAFETY: the panels are there in full; `C` has `rows x columns` numbers that are this task's alone.
+                // SAFETY: the panels are there in full; `C` has `rows x columns` values that are this task's alone.
                 unsafe {
                     let out = job.out.add(row * job.out_stride + column);
                     let (height, here) = (ROWS.min(rows - row), width.min(columns - column));
@@ -81,7 +81,7 @@ impl<T: Real> BlockProduct<T> {
     ) {
         let mut row = [T::zero(); 2 * OVERRUN];
         for (i, [low, high]) in sums.into_iter().enumerate().take(height) {
-            // SAFETY: `row` holds two of the longest vectors; `height x width` numbers are there by the caller's promise.
+            // SAFETY: `row` holds two of the longest vectors; `height x width` values are there by the caller's promise.
             unsafe {
                 low.store(row.as_mut_ptr());
                 high.store(row.as_mut_ptr().add(V::LANES));

@@ -6,7 +6,7 @@
 use super::Mixing;
 use super::frequencies::Frequency;
 use super::mix::Matrices;
-use super::planes::{Planes, gather};
+use super::planes::{MixingPlanes, gather};
 use crate::operator::complex_product::{product, tiles};
 use crate::real::Real;
 use crate::runtime::shared::Shared;
@@ -29,7 +29,7 @@ impl<T: Real> Kernel<T> for Promised<MixBackward<'_, T>> {
     fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         let job = self.job();
         let outputs = &job.mixing.outputs;
-        let mut gradient = Planes::new(2 * outputs.lanes_used());
+        let mut gradient = MixingPlanes::new(2 * outputs.lanes_used());
         let mut correlating = job.correlate.as_ref().map(|part| (part, part.room::<V>()));
         let mut mixing = job.matrices.as_ref().map(|part| (part, part.room::<V>()));
         for (index, frequency) in job.frequencies.iter().enumerate() {
@@ -58,19 +58,19 @@ pub(super) struct Correlate<'a, T> {
 }
 
 /// Memory of [`Correlate::apply`]: the input's rows, and sums that cannot be written in place.
-pub(super) struct Room<T: Real> {
-    x: Planes<T>,
-    sums: Planes<T>,
+pub(super) struct BackwardRoom<T: Real> {
+    x: MixingPlanes<T>,
+    sums: MixingPlanes<T>,
 }
 
 impl<T: Real> Correlate<'_, T> {
     #[inline(always)]
-    fn room<V: Vector<Scalar = T>>(&self) -> Room<T> {
+    fn room<V: Vector<Scalar = T>>(&self) -> BackwardRoom<T> {
         let (inputs, outputs) = (&self.mixing.inputs, &self.mixing.outputs);
         let padded = outputs.channels.next_multiple_of(V::LANES);
-        Room {
-            x: Planes::new(2 * inputs.lanes_used()),
-            sums: Planes::new(inputs.channels * padded),
+        BackwardRoom {
+            x: MixingPlanes::new(2 * inputs.lanes_used()),
+            sums: MixingPlanes::new(inputs.channels * padded),
         }
     }
 
@@ -80,8 +80,8 @@ impl<T: Real> Correlate<'_, T> {
         &self,
         frequency: &Frequency,
         next: Option<&Frequency>,
-        gradient: &Planes<T>,
-        Room { x, sums }: &mut Room<T>,
+        gradient: &MixingPlanes<T>,
+        BackwardRoom { x, sums }: &mut BackwardRoom<T>,
     ) {
         let inputs = &self.mixing.inputs;
         let (rows, columns) = (inputs.channels, self.mixing.outputs.channels);

@@ -4,7 +4,7 @@
 
 use super::Mixing;
 use super::frequencies::Frequency;
-use super::planes::{Planes, Scatter, gather, transpose};
+use super::planes::{MixingPlanes, Scatter, gather, transpose};
 use crate::operator::batch::Batch;
 use crate::operator::complex_product::{RowMajor, product, tiles};
 use crate::real::Real;
@@ -25,7 +25,7 @@ impl<T: Real> Kernel<T> for Promised<Mix<'_, T>> {
     fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         let job = self.job();
         let inputs = &job.matrices.mixing.inputs;
-        let mut sources = Planes::new(2 * inputs.lanes_used());
+        let mut sources = MixingPlanes::new(2 * inputs.lanes_used());
         let mut room = job.matrices.room::<V>();
         for (index, frequency) in job.frequencies.iter().enumerate() {
             let next = job.frequencies.get(index + 1);
@@ -51,9 +51,9 @@ pub(super) struct Matrices<'a, T> {
 }
 
 /// Memory of [`Matrices::apply`].
-pub(super) struct Room<T: Real> {
-    weights: Planes<T>,
-    products: Planes<T>,
+pub(super) struct MixRoom<T: Real> {
+    weights: MixingPlanes<T>,
+    products: MixingPlanes<T>,
 }
 
 impl<T: Real> Matrices<'_, T> {
@@ -69,13 +69,13 @@ impl<T: Real> Matrices<'_, T> {
     }
 
     #[inline(always)]
-    pub(super) fn room<V: Vector<Scalar = T>>(&self) -> Room<T> {
+    pub(super) fn room<V: Vector<Scalar = T>>(&self) -> MixRoom<T> {
         let (from, to) = self.channels();
         let padded = to.next_multiple_of(V::LANES);
         let pairs = self.mixing.inputs.batch.div_ceil(2);
-        Room {
-            weights: Planes::new(from * padded),
-            products: Planes::new(if padded == to { 0 } else { 2 * pairs * padded }),
+        MixRoom {
+            weights: MixingPlanes::new(from * padded),
+            products: MixingPlanes::new(if padded == to { 0 } else { 2 * pairs * padded }),
         }
     }
 
@@ -84,9 +84,9 @@ impl<T: Real> Matrices<'_, T> {
     pub(super) unsafe fn apply<V: Vector<Scalar = T>>(
         &self,
         (frequency, next): (&Frequency, Option<&Frequency>),
-        sources: &Planes<T>,
+        sources: &MixingPlanes<T>,
         spectrum: (&Batch, Shared<T>),
-        room: &mut Room<T>,
+        room: &mut MixRoom<T>,
     ) {
         let (from, to) = self.channels();
         let padded = to.next_multiple_of(V::LANES);
@@ -151,7 +151,7 @@ impl<T: Real> Matrices<'_, T> {
         &self,
         frequency: &Frequency,
         padded: usize,
-        room: &mut Planes<T>,
+        room: &mut MixingPlanes<T>,
     ) -> RowMajor<T> {
         let (inputs, outputs) = (self.mixing.inputs.channels, self.mixing.outputs.channels);
         let plane = inputs * outputs;
@@ -166,7 +166,7 @@ impl<T: Real> Matrices<'_, T> {
         if in_place {
             matrix.planes[0] = part(0).as_ptr();
         } else {
-            // SAFETY: the planes have a row of `padded` numbers for every source channel.
+            // SAFETY: the planes have a row of `padded` values for every source channel.
             unsafe { self.copy::<V>(part(0), padded, T::one(), re) };
         }
         if frequency.mirror.is_none() {

@@ -11,13 +11,13 @@ use crate::runtime::shared::Shared;
 use crate::vector::{MAX_LANES, Tile, Vector};
 
 /// The planes Re, Im and Re + Im of complex numbers in one allocation.
-pub(super) struct Planes<T: Real> {
+pub(super) struct MixingPlanes<T: Real> {
     pub(super) memory: Scratch<T>,
     pub(super) plane: usize,
 }
 
-impl<T: Real> Planes<T> {
-    /// Planes of `len` numbers, with room for a vector to overrun.
+impl<T: Real> MixingPlanes<T> {
+    /// MixingPlanes of `len` values, with room for a vector to overrun.
     pub(super) fn new(len: usize) -> Self {
         let plane = len + MAX_LANES;
         Self {
@@ -62,7 +62,7 @@ pub(super) unsafe fn gather<V: Vector>(
     frequency: &Frequency,
     conjugate: bool,
     scale: V::Scalar,
-    planes: &mut Planes<V::Scalar>,
+    planes: &mut MixingPlanes<V::Scalar>,
 ) {
     let [re, im, sum] = planes.writers();
     let positions = [
@@ -135,7 +135,7 @@ impl<T: Real> Scatter<'_, T> {
     pub(super) unsafe fn planes<V: Vector<Scalar = T>>(
         &self,
         frequency: &Frequency,
-        planes: &mut Planes<T>,
+        planes: &mut MixingPlanes<T>,
     ) {
         let [re, im, _] = planes.writers();
         for (mirrored, start) in [(false, 0), (true, self.batch.lanes_used())] {

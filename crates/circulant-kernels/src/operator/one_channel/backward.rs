@@ -18,7 +18,7 @@ use crate::transform::{
 };
 use crate::vector::{MAX_LANES, Promised};
 
-/// Below this many numbers one thread adds up the gradients of a read-out.
+/// Below this many values one thread adds up the gradients of a read-out.
 const SUMMED_ALONE: usize = 1 << 14;
 /// Otherwise it is done in so many pieces.
 const SUM_RANGES: usize = 8;

@@ -46,7 +46,7 @@ impl<T: Real> Single<'_, T> {
     }
 
     /// `z[filter] = act(filter * x + bias[filter]) W[filter] + c[filter]: [filters, batch, classes]`.
-    /// The rows in between go to `hidden` when given, [`Self::hidden_len`] numbers per filter.
+    /// The rows in between go to `hidden` when given, [`Self::hidden_len`] values per filter.
     #[allow(clippy::too_many_arguments, reason = "two layers have their arguments")]
     pub(crate) fn forward_readout<'b>(
         &self,
@@ -99,8 +99,8 @@ impl<T: Real> Single<'_, T> {
         unsafe { self.for_each_output(batch, x, coordinates, tanh, classes * entry, work) };
     }
 
-    /// Calls `work((block, filter), run, numbers)` for every block of outputs: `run(sink, bias)` sends them to the sink.
-    /// The first filter's run transforms the input as well. `numbers` is room for as many as the caller wants.
+    /// Calls `work((block, filter), run, values)` for every block of outputs: `run(sink, bias)` sends them to the sink.
+    /// The first filter's run transforms the input as well. `values` is room for as many as the caller wants.
     ///
     /// # Safety
     /// Sink and bias that `work` hands to `run` must be those of its block and filter, with nobody else writing to the sink.

@@ -1,4 +1,4 @@
-//! The cross-entropy of a read-out with its gradients. A block goes there and back while it is in the near cache:
+//! The cross-entropy of a read-out with its gradients. A block goes there and back while it is in the L1 or L2 cache:
 //! nothing of it is kept, neither its spectrum nor its hidden rows.
 //!
 //! `unsafe`: see the module above; inputs and rows are compared with the batch where pointers are made.
@@ -43,12 +43,12 @@ pub(crate) struct Wanted {
 }
 
 /// The rows of one block.
-enum Rows<T> {
+enum BlockRows<T> {
     Numbers(RowPointers<T>),
     Bytes(RowPointers<u8>, ByteQuotient),
 }
 
-impl<T> Rows<T> {
+impl<T> BlockRows<T> {
     fn source(&self) -> Source<'_, T> {
         match self {
             Self::Numbers(rows) => Source::Rows { rows, tanh: None },
@@ -167,19 +167,19 @@ impl<T: Real> Single<'_, T> {
         }
     }
 
-    /// The inputs of one block: where they lie, or as the numbers that their bytes stand for.
+    /// The inputs of one block: where they lie, or as the values that their bytes stand for.
     fn rows_of(
         &self,
         batch: &Batch,
         examples: Examples<'_, T>,
         block: usize,
         numbers: &mut [T],
-    ) -> Rows<T> {
+    ) -> BlockRows<T> {
         let zeros = self.plan.zeros();
         let (bytes, scale) = match examples.inputs {
             Inputs::Numbers(inputs) => {
                 let inputs = Shared::reader(inputs);
-                return Rows::Numbers(match examples.rows {
+                return BlockRows::Numbers(match examples.rows {
                     None => batch.pointers(inputs, block, zeros),
                     Some(rows) => batch.pointers_to(inputs, rows, block, zeros),
                 });
@@ -187,13 +187,13 @@ impl<T: Real> Single<'_, T> {
             Inputs::Bytes(bytes, scale) => (bytes, scale),
         };
         if let Some(quotient) = ByteQuotient::new::<T>(self.isa, scale) {
-            // Numbers that are zero are bytes that are zero.
+            // Values that are zero are bytes that are zero.
             let (bytes, zeros) = (Shared::reader(bytes), zeros.cast());
             let rows = match examples.rows {
                 None => batch.pointers(bytes, block, zeros),
                 Some(rows) => batch.pointers_to(bytes, rows, block, zeros),
             };
-            return Rows::Bytes(rows, quotient);
+            return BlockRows::Bytes(rows, quotient);
         }
         let input = |image: usize| {
             let row = examples.rows.map_or(image, |rows| rows[image]);
@@ -212,7 +212,7 @@ impl<T: Real> Single<'_, T> {
             batch: images.len(),
             ..*batch
         };
-        Rows::Numbers(own.pointers(Shared::writer(numbers), 0, zeros))
+        BlockRows::Numbers(own.pointers(Shared::writer(numbers), 0, zeros))
     }
 
     /// The spectrum and the read-out of one block.

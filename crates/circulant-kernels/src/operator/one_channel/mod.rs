@@ -107,7 +107,7 @@ impl<T: Real> Single<'_, T> {
         out
     }
 
-    /// Numbers of the outputs of one filter in lane form, `[block, len]` entries.
+    /// Values of the outputs of one filter in lane form, `[block, len]` entries.
     pub(crate) fn hidden_len(batch: &Batch) -> usize {
         batch.blocks() * batch.len * 2 * batch.lanes
     }

@@ -2,7 +2,7 @@
 //! with its gradients.
 //!
 //! The loss is a sum over the inputs, so the gradients of a block of inputs can be made as soon as its loss is: the block
-//! goes through both layers and back while it is in the near cache, and its inputs are read where they lie in the data.
+//! goes through both layers and back while it is in the L1 or L2 cache, and its inputs are read where they lie in the data.
 
 use std::borrow::Cow;
 

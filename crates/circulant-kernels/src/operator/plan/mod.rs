@@ -32,7 +32,7 @@ use crate::runtime::scratch::Scratch;
 use crate::transform::{LanePlan, is_smooth};
 use crate::vector::Isa;
 
-/// Everything about one operator that does not depend on the numbers: transforms, layout, and the
+/// Everything about one operator that does not depend on the values: transforms, layout, and the
 /// instruction set. Make it once and share it between threads.
 ///
 /// ```
@@ -143,12 +143,12 @@ impl<T: Real> CirculantPlan<T> {
         })
     }
 
-    /// Numbers of one input, `C_in*len`.
+    /// Values of one input, `C_in*len`.
     pub fn input_len(&self) -> usize {
         self.channels_in * self.len
     }
 
-    /// Numbers of one output, `C_out*len`.
+    /// Values of one output, `C_out*len`.
     pub fn output_len(&self) -> usize {
         self.channels_out * self.len
     }
@@ -158,7 +158,7 @@ impl<T: Real> CirculantPlan<T> {
         self.coordinates
     }
 
-    /// How many inputs so many numbers are.
+    /// How many inputs so many values are.
     fn batch_of(&self, numbers: usize) -> Result<usize, KernelError> {
         let unit = self.input_len();
         if numbers == 0 || !numbers.is_multiple_of(unit) {

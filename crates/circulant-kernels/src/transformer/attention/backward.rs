@@ -2,15 +2,15 @@
 //!
 //! `unsafe`: see the module above.
 
-use super::blocks::{Block, LANES, block_len, random_len, random_numbers};
-use super::{Attention, Columns, Head, QueryKeyValue};
+use super::blocks::{HeadBlock, LANES, block_len, random_len, random_numbers};
+use super::{Attention, Head, HeadColumns, QueryKeyValue};
 use crate::dense::small_product::small_product;
 use crate::real::Real;
 use crate::transformer::dropout::Dropout;
 use crate::vector::lane_sums::dot;
 use crate::vector::{Kernel, Present, Promised, Vector};
 
-/// Numbers of scratch memory of a job.
+/// Values of scratch memory of a job.
 pub(super) fn scratch_len<T>(sizes: &Attention) -> usize {
     let (tokens, dim) = (sizes.tokens, sizes.head_dim);
     block_len(dim, tokens)
@@ -26,7 +26,7 @@ pub struct HeadBackward<'a, T> {
     pub(super) dropout: Option<Dropout>,
     pub(super) log_sums: &'a [T],
     pub(super) grad: &'a [T],
-    pub(super) gradients: QueryKeyValue<Columns<T>>,
+    pub(super) gradients: QueryKeyValue<HeadColumns<T>>,
     pub(super) scratch: &'a mut [T],
 }
 
@@ -39,13 +39,13 @@ impl<T: Real> Kernel<T> for Promised<HeadBackward<'_, T>> {
         let Head { tokens, dim, .. } = head;
         let mut scratch = job.scratch;
         // K^T, then V^T: one after the other.
-        let mut transposed = Block::cut::<V>(&mut scratch, dim, tokens);
-        let mut weights = Block::cut::<V>(&mut scratch, tokens, tokens);
-        let mut of_weights = Block::cut::<V>(&mut scratch, tokens, tokens);
-        let mut queries = Block::cut::<V>(&mut scratch, tokens, dim);
-        let mut keys = Block::cut::<V>(&mut scratch, tokens, dim);
-        let mut grad = Block::cut::<V>(&mut scratch, tokens, dim);
-        let mut out = Block::cut::<V>(&mut scratch, tokens, dim);
+        let mut transposed = HeadBlock::cut::<V>(&mut scratch, dim, tokens);
+        let mut weights = HeadBlock::cut::<V>(&mut scratch, tokens, tokens);
+        let mut of_weights = HeadBlock::cut::<V>(&mut scratch, tokens, tokens);
+        let mut queries = HeadBlock::cut::<V>(&mut scratch, tokens, dim);
+        let mut keys = HeadBlock::cut::<V>(&mut scratch, tokens, dim);
+        let mut grad = HeadBlock::cut::<V>(&mut scratch, tokens, dim);
+        let mut out = HeadBlock::cut::<V>(&mut scratch, tokens, dim);
         let scale = head.scale::<T>();
         queries.copy_head(head, job.inputs.query, scale);
         keys.copy_head(head, job.inputs.key, T::one());
@@ -103,8 +103,8 @@ impl<T: Real> Kernel<T> for Promised<HeadBackward<'_, T>> {
 /// The gradients of the weights `P` to those of the products: `dS = P (dP - sum(P dP))` by rows.
 #[inline(always)]
 fn through_softmax<V: Vector>(
-    weights: &Block<'_, V::Scalar>,
-    of_weights: &mut Block<'_, V::Scalar>,
+    weights: &HeadBlock<'_, V::Scalar>,
+    of_weights: &mut HeadBlock<'_, V::Scalar>,
 ) {
     for i in 0..weights.rows {
         let shift = dot::<V, LANES>(weights.row_of(i), of_weights.row_of(i));
@@ -119,8 +119,8 @@ fn through_softmax<V: Vector>(
 /// The same behind a dropout: `dP` is masked first, and `P` afterwards, for the gradient of the values.
 #[inline(always)]
 fn through_dropped_softmax<V: Vector>(
-    weights: &mut Block<'_, V::Scalar>,
-    of_weights: &mut Block<'_, V::Scalar>,
+    weights: &mut HeadBlock<'_, V::Scalar>,
+    of_weights: &mut HeadBlock<'_, V::Scalar>,
     dropout: Dropout,
     numbers: &[u16],
 ) {

@@ -1,10 +1,10 @@
-//! The matrices of one head in the near caches: copies with rows of whole vectors, transposes, and
+//! The matrices of one head in the L1 and L2 caches: copies with rows of whole vectors, transposes, and
 //! the rows of a softmax.
 //!
 //! `unsafe`: see the head of the module; every pointer below stays within a head or within the
 //! scratch memory that was cut for the block.
 
-use super::{Columns, Head};
+use super::{Head, HeadColumns};
 use crate::dense::small_product::{RowMajor, Strided};
 use crate::real::Real;
 use crate::transformer::dropout::{Dropout, GROUP};
@@ -24,15 +24,15 @@ pub(super) fn block_len(rows: usize, columns: usize) -> usize {
 }
 
 /// A row-major matrix in scratch memory.
-pub(super) struct Block<'a, T> {
+pub(super) struct HeadBlock<'a, T> {
     pub(super) values: &'a mut [T],
     pub(super) rows: usize,
     pub(super) columns: usize,
-    /// Numbers from a row to the next, whole vectors.
+    /// Values from a row to the next, whole vectors.
     pub(super) row: usize,
 }
 
-impl<'a, T: Real> Block<'a, T> {
+impl<'a, T: Real> HeadBlock<'a, T> {
     /// Takes its memory off the front of `scratch`. What it holds at first is anything.
     #[inline(always)]
     pub(super) fn cut<V: Vector<Scalar = T>>(
@@ -118,7 +118,7 @@ impl<'a, T: Real> Block<'a, T> {
         let (from, to) = (values.as_ptr(), self.values.as_mut_ptr());
         for token in (0..tokens).step_by(side) {
             for k in (0..dim).step_by(side) {
-                // SAFETY: tokens `token..token + side` and their numbers `k..k + side` are within
+                // SAFETY: tokens `token..token + side` and their values `k..k + side` are within
                 // the head, and so within `values`; the block has `dim` rows of `tokens` or more.
                 unsafe {
                     V::Tile::transpose(
@@ -144,7 +144,7 @@ impl<'a, T: Real> Block<'a, T> {
     /// # Safety
     /// `to` must hold the head, and nobody else may use its columns there.
     #[inline(always)]
-    pub(super) unsafe fn write_head(&self, head: Head, to: Columns<T>, factors: &[T]) {
+    pub(super) unsafe fn write_head(&self, head: Head, to: HeadColumns<T>, factors: &[T]) {
         for token in 0..self.rows {
             let from = &self.values[token * self.row..][..self.columns];
             let factor = factors[token.min(factors.len() - 1)];
@@ -164,7 +164,7 @@ impl<'a, T: Real> Block<'a, T> {
         &self.values[i * self.row..][..self.columns]
     }
 
-    /// All numbers, padding included, to their exponentials. One flat loop: rows are too short for a
+    /// All values, padding included, to their exponentials. One flat loop: rows are too short for a
     /// loop of their own to be vector code throughout.
     #[inline(always)]
     pub(super) fn exponentials<V: Vector<Scalar = T>>(&mut self) {

@@ -4,8 +4,8 @@
 
 use circulant_core::Scalar;
 
-use super::blocks::{Block, LANES, block_len, padded, random_len, random_numbers};
-use super::{Attention, Columns, Head, QueryKeyValue};
+use super::blocks::{HeadBlock, LANES, block_len, padded, random_len, random_numbers};
+use super::{Attention, Head, HeadColumns, QueryKeyValue};
 use crate::dense::small_product::{Strided, small_product};
 use crate::real::Real;
 use crate::transformer::dropout::Dropout;
@@ -13,7 +13,7 @@ use crate::vector::elementary::Elementary;
 use crate::vector::lane_sums::{largest, sum};
 use crate::vector::{Kernel, Present, Promised, Vector};
 
-/// Numbers of scratch memory of a job.
+/// Values of scratch memory of a job.
 pub(super) fn scratch_len<T>(sizes: &Attention) -> usize {
     let (tokens, dim) = (sizes.tokens, sizes.head_dim);
     block_len(dim, tokens)
@@ -28,7 +28,7 @@ pub struct HeadForward<'a, T> {
     pub(super) head: Head,
     pub(super) inputs: QueryKeyValue<&'a [T]>,
     pub(super) dropout: Option<Dropout>,
-    pub(super) output: Columns<T>,
+    pub(super) output: HeadColumns<T>,
     pub(super) log_sums: &'a mut [T],
     pub(super) scratch: &'a mut [T],
 }
@@ -42,11 +42,11 @@ impl<T: Real> Kernel<T> for Promised<HeadForward<'_, T>> {
             tokens, dim, width, ..
         } = job.head;
         let mut scratch = job.scratch;
-        let mut keys = Block::cut::<V>(&mut scratch, dim, tokens);
-        let mut values = Block::cut::<V>(&mut scratch, tokens, dim);
-        let mut weights = Block::cut::<V>(&mut scratch, tokens, tokens);
-        let mut output = Block::cut::<V>(&mut scratch, tokens, dim);
-        let factors = Block::cut::<V>(&mut scratch, 1, tokens);
+        let mut keys = HeadBlock::cut::<V>(&mut scratch, dim, tokens);
+        let mut values = HeadBlock::cut::<V>(&mut scratch, tokens, dim);
+        let mut weights = HeadBlock::cut::<V>(&mut scratch, tokens, tokens);
+        let mut output = HeadBlock::cut::<V>(&mut scratch, tokens, dim);
+        let factors = HeadBlock::cut::<V>(&mut scratch, 1, tokens);
         keys.transpose_head(there, job.head, job.inputs.key);
         values.copy_head(job.head, job.inputs.value, T::one());
         job.head.prefetch_next(job.inputs.key);
@@ -94,7 +94,7 @@ impl<T: Real> Kernel<T> for Promised<HeadForward<'_, T>> {
 #[inline(always)]
 fn softmax<V: Vector>(
     head: Head,
-    weights: &mut Block<'_, V::Scalar>,
+    weights: &mut HeadBlock<'_, V::Scalar>,
     log_sums: &mut [V::Scalar],
     factors: &mut [V::Scalar],
 ) {

@@ -11,7 +11,7 @@
 //!
 //! `dV = (P M)^T G`, `dP = M (G V^T)`, `dS = P (dP - D)`, `dQ = s dS K`, `dK = s dS^T Q`.
 //!
-//! One job is one head of one batch entry. Its matrices stay in the near caches, and no two jobs
+//! One job is one head of one batch entry. Its matrices stay in the L1 and L2 caches, and no two jobs
 //! write the same number, so results do not depend on the number of threads.
 //!
 //! `unsafe`: heads are written through pointers because the columns of different heads lie between
@@ -54,7 +54,7 @@ pub struct QueryKeyValue<S> {
 }
 
 impl Attention {
-    /// Sequences of `tokens` tokens, `heads` heads of `head_dim` numbers.
+    /// Sequences of `tokens` tokens, `heads` heads of `head_dim` values.
     pub fn new(tokens: usize, heads: usize, head_dim: usize) -> Result<Self, KernelError> {
         expect_positive(&[
             ("the number of tokens", tokens),
@@ -70,7 +70,7 @@ impl Attention {
         })
     }
 
-    /// How many numbers `L` has for a batch; `usize::MAX` when no memory holds so many.
+    /// How many values `L` has for a batch; `usize::MAX` when no memory holds so many.
     pub fn log_sums_len(&self, batch: usize) -> usize {
         volume("the log sums", &[batch, self.heads, self.tokens]).unwrap_or(usize::MAX)
     }
@@ -97,7 +97,7 @@ impl Attention {
     ) -> Result<(), KernelError> {
         let jobs = self.expect_sizes(inputs, log_sums.len())?;
         expect_len("the output", output.len(), inputs.query.len())?;
-        let output = Columns::new(output);
+        let output = HeadColumns::new(output);
         log_sums
             .par_chunks_mut(self.tokens)
             .enumerate()
@@ -150,9 +150,9 @@ impl Attention {
         expect_len("the gradient of K", gradients.key.len(), expected)?;
         expect_len("the gradient of V", gradients.value.len(), expected)?;
         let gradients = QueryKeyValue {
-            query: Columns::new(gradients.query),
-            key: Columns::new(gradients.key),
-            value: Columns::new(gradients.value),
+            query: HeadColumns::new(gradients.query),
+            key: HeadColumns::new(gradients.key),
+            value: HeadColumns::new(gradients.value),
         };
         log_sums
             .par_chunks(self.tokens)
@@ -227,7 +227,7 @@ impl Attention {
 struct Head {
     tokens: usize,
     dim: usize,
-    /// Numbers from a token to the next.
+    /// Values from a token to the next.
     width: usize,
     /// The first number.
     first: usize,
@@ -264,17 +264,17 @@ impl Head {
 
 /// A matrix whose columns are written by different threads.
 #[derive(Debug, Clone, Copy)]
-pub struct Columns<T> {
+pub struct HeadColumns<T> {
     start: *mut T,
 }
 
-// SAFETY: jobs write different numbers (see the head of the file), and the slice that the pointer
+// SAFETY: jobs write different values (see the head of the file), and the slice that the pointer
 // comes from is borrowed until all of them are done.
-unsafe impl<T: Send> Send for Columns<T> {}
+unsafe impl<T: Send> Send for HeadColumns<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send> Sync for Columns<T> {}
+unsafe impl<T: Send> Sync for HeadColumns<T> {}
 
-impl<T> Columns<T> {
+impl<T> HeadColumns<T> {
     fn new(values: &mut [T]) -> Self {
         Self {
             start: values.as_mut_ptr(),

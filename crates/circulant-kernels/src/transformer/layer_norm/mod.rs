@@ -4,9 +4,9 @@
 //! With the mean `m` and `r = 1/sqrt(variance + epsilon)` of a row (the variance divides by `n`):
 //! `h = (x - m) r`, `y = h gamma + beta`. With `g` the gradient of `y` and `w = g gamma`:
 //! `dx = r (w - mean(w) - h mean(w h))`, `dgamma = sum over rows of g h`, `dbeta = that of g`.
-//! Forward keeps `m` and `r`, two numbers per row; `h` is computed again.
+//! Forward keeps `m` and `r`, two values per row; `h` is computed again.
 //!
-//! A row is read from the near cache three times (mean, variance, result) and from memory once. Its
+//! A row is read from the L1 or L2 cache three times (mean, variance, result) and from memory once. Its
 //! sums run in 16 places side by side.
 
 use rayon::prelude::*;

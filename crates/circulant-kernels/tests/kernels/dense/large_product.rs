@@ -19,9 +19,9 @@ fn check<T: Real>(isa: Isa, [rows, steps, columns]: [usize; 3]) {
     for [turned_a, turned_b, accumulate] in (0..8).map(|i| [i & 1 > 0, i & 2 > 0, i & 4 > 0]) {
         let matrix = |values, rows, columns, turned: bool| {
             if turned {
-                Matrix::new(values, columns, rows).transposed()
+                MatrixView::new(values, columns, rows).transposed()
             } else {
-                Matrix::new(values, rows, columns)
+                MatrixView::new(values, rows, columns)
             }
         };
         let left = matrix(&a[..], rows, steps, turned_a);
@@ -98,7 +98,7 @@ fn the_number_of_threads_changes_no_bit() {
     let run = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         let mut out = vec![0.0; 130 * 70];
-        let (left, right) = (Matrix::new(&a, 130, 500), Matrix::new(&b, 500, 70));
+        let (left, right) = (MatrixView::new(&a, 130, 500), MatrixView::new(&b, 500, 70));
         let work = || own_product(best_isa(), left, right, false, &mut out);
         pool.build().unwrap().install(work);
         out

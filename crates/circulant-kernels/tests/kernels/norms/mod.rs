@@ -72,7 +72,7 @@ fn bin_matrices(
 
 /// The largest singular value of any bin.
 fn largest_of_bins(layout: &HalfPlane, channels: [usize; 2], coordinates: &[f64]) -> f64 {
-    // faer squares numbers: beyond 1e150 it does not converge, below 1e-150 it is wrong.
+    // faer squares values: beyond 1e150 it does not converge, below 1e-150 it is wrong.
     let scale = coordinates.iter().fold(0.0, |a: f64, x| a.max(x.abs()));
     let unit: Vec<f64> = coordinates.iter().map(|x| x / scale).collect();
     if scale == 0.0 {

@@ -4,7 +4,7 @@ use circulant_kernels::runtime::chunks::CHUNK;
 use circulant_kernels::vector::Isa;
 use circulant_kernels::{NoiseKey, Real};
 
-/// Numbers of a statistical test. The seeds are fixed: a test passes always or never.
+/// Values of a statistical test. The seeds are fixed: a test passes always or never.
 const COUNT: usize = 1_000_000;
 /// Standard errors that a statistic may be off.
 const ERRORS: f64 = 4.5;
@@ -180,7 +180,7 @@ fn a_number_does_not_depend_on_the_length_or_the_threads() {
     }
 }
 
-/// Frozen, so that a change of the mapping from words to numbers is noticed.
+/// Frozen, so that a change of the mapping from words to values is noticed.
 #[test]
 fn the_first_numbers_are_those_of_the_definition() {
     let z: Vec<f32> = numbers(key(8, 9), 600);

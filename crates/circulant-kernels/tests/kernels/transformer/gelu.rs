@@ -6,7 +6,7 @@ use circulant_kernels::transformer::gelu::*;
 
 /// The bound of the head of the file.
 const ERROR: f64 = 2e-7;
-/// Roundings of f64 beside numbers up to ten.
+/// Roundings of f64 beside values up to ten.
 const WIDE_ERROR: f64 = 4e-15;
 
 fn oracle(x: f64) -> f64 {

@@ -4,7 +4,7 @@ use circulant_kernels::vector::normal_tail::*;
 
 /// Units in the last place beside those of the exponential's argument.
 const UNITS: f64 = 6.0;
-/// What the oracle itself loses beside one, where `1/2` less a sum is 0.16.
+/// What the oracle itself loses near 1, where `1/2` less a sum is 0.16.
 const ORACLE: f64 = 4e-15;
 
 /// Without fused products, the less accurate way.

@@ -10,7 +10,7 @@ impl Kernel<f32> for Arithmetic {
         let data: Vec<f32> = (0..V::LANES).map(|i| i as f32 - 3.0).collect();
         let mut out = vec![0.0; 9 * V::LANES];
         let two = there.splat(2.0);
-        // SAFETY: every slice has at least `LANES` numbers.
+        // SAFETY: every slice has at least `LANES` values.
         unsafe {
             let x = V::load(data.as_ptr());
             let results = [
@@ -76,7 +76,7 @@ impl<T: Real> Kernel<T> for Transpose<T> {
         let side = <V::Tile as Vector>::LANES;
         let mut out = vec![T::zero(); side * side];
         let to = out.as_mut_ptr();
-        // SAFETY: both blocks hold `side*side` numbers and are different allocations.
+        // SAFETY: both blocks hold `side*side` values and are different allocations.
         unsafe {
             V::Tile::transpose(
                 |i| V::Tile::load(self.0.as_ptr().add(i * side)),
@@ -107,7 +107,7 @@ impl<T: Real> Kernel<T> for Sums<T> {
     fn run<V: Vector<Scalar = T>>(self, _: Present<V>) -> (Vec<T>, Vec<T>) {
         let side = <V::Tile as Vector>::LANES;
         let mut out = vec![T::zero(); side];
-        // SAFETY: there are `side` rows of `V::LANES` numbers each, and room for `side` sums.
+        // SAFETY: there are `side` rows of `V::LANES` values each, and room for `side` sums.
         unsafe {
             let row = |i| V::load(self.0.as_ptr().add(i * V::LANES)).folded();
             V::Tile::sums(row).store(out.as_mut_ptr());

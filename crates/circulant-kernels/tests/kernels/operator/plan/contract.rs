@@ -137,7 +137,7 @@ fn gradients_do_not_depend_on_the_threads() {
     assert_eq!(run(1), run(3));
 }
 
-/// Infinite numbers, of a damaged file say, give results that are not finite instead of a panic.
+/// Infinite values, of a damaged file say, give results that are not finite instead of a panic.
 #[test]
 fn infinite_numbers_do_not_panic() {
     for length in [1, 2, 7, 8, 17, 784] {

@@ -13,7 +13,7 @@ use circulant_kernels::vector::Isa;
 use circulant_kernels::{Activation, CirculantPlan, Filters, Gradients};
 use circulant_kernels::{HalfPlane, HalfSpectrum};
 
-/// The bounds on the relative error against an f64 oracle.
+/// Bounds on the relative error against an f64 oracle.
 fn tolerance<T: Real>() -> f64 {
     if size_of::<T>() == 8 { 1e-12 } else { 2e-6 }
 }
@@ -26,7 +26,7 @@ fn wide<T: Real>(x: &[T]) -> Vec<f64> {
     x.iter().map(|x| x.wide()).collect()
 }
 
-/// Numbers that an f32 holds exactly, so that both types start from the same input.
+/// Values that an f32 holds exactly, so that both types start from the same input.
 fn exact_noise(seed: u64, len: usize) -> Vec<f64> {
     noise(seed, len)
         .iter()
@@ -226,7 +226,7 @@ impl Case {
             .expect("shapes fit");
         compare("gradient of x", &gx, &expected_x);
         compare("gradient of coordinates", &ga, &expected_a);
-        // Sums of cancelling numbers: compared on the scale of what is summed.
+        // Sums of cancelling values: compared on the scale of what is summed.
         let scale = (batch * n) as f64;
         for (got, expected) in gb.iter().zip(&expected_b) {
             assert!(
