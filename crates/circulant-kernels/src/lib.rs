@@ -22,6 +22,11 @@
 //!
 //! Most users want the crate `circulant`, which wraps this one in Burn layers.
 
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "the rooms are not part of the documentation"
+)]
+
 // The rooms are open for this crate's own tests only. What is promised is re-exported below.
 #[doc(hidden)]
 pub mod dense;
