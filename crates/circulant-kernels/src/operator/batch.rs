@@ -12,14 +12,12 @@
 use std::ops::Range;
 
 use crate::real::Real;
+use crate::runtime::chunks::SEQUENTIAL_BELOW;
 use crate::runtime::scratch::Scratch;
 use crate::runtime::shared::Shared;
 use crate::runtime::threads::share;
 use crate::transform::{ForwardBlock, LaneBias, LanePlan, RowPointers, Source, line_of};
 use crate::vector::{Isa, MAX_LANES, Promised};
-
-/// Below this many values a call stays on its thread: waking another one costs more.
-const SEQUENTIAL_BELOW: usize = 1 << 14;
 
 /// Bytes of a block's rows up to which the next block's rows are fetched meanwhile.
 const PREFETCH_BLOCKS_BELOW: usize = 66_000;

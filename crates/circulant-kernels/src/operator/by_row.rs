@@ -12,10 +12,8 @@ use crate::elements::elementwise::tanh_into;
 use crate::operator::batch::Bias;
 use crate::operator::one_channel::{OutputGradient, Sums};
 use crate::real::Real;
+use crate::runtime::chunks::SEQUENTIAL_BELOW;
 use crate::runtime::scratch::Scratch;
-
-/// Below this many values a call stays on its thread.
-const SEQUENTIAL_BELOW: usize = 1 << 14;
 
 /// Transforms and layout for rows of one length.
 pub(crate) struct RowPlan<T> {

@@ -1,4 +1,10 @@
 //! What every kernel runs on: the pool of threads, pieces of work, reused buffers.
+//!
+//! Work goes parallel in two ways. Short tasks that pass over the same memory again and again (blocks of a
+//! transform, of a product) are taken by [`threads::share`], whose threads keep their tasks from call to call and
+//! do not sleep in between. Long ones are rayon's: [`chunks::run_all`] where a chunk has a result, iterators
+//! over chunks bounded by [`chunks::fewest_chunks`] where it has none. What is small stays on its thread
+//! ([`chunks::SEQUENTIAL_BELOW`]).
 
 pub mod chunks;
 pub mod partial_sums;

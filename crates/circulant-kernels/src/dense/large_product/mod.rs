@@ -33,7 +33,7 @@ use crate::runtime::threads::share;
 use crate::vector::{Isa, MAX_LANES, Promised};
 
 /// Products with fewer multiplications stay on their thread.
-const SEQUENTIAL_BELOW: usize = 1 << 18;
+const MULTIPLIED_ALONE: usize = 1 << 18;
 /// Matrices with fewer rows, columns or steps are thin: to copy them takes too long beside multiplying them.
 const THIN_BELOW: usize = 96;
 
@@ -98,7 +98,7 @@ pub(crate) fn product<T: Real>(
         return own_product(best_isa(), left, right, accumulate, out);
     }
     let multiplications = left.rows * left.columns * right.columns;
-    let parallelism = if multiplications < SEQUENTIAL_BELOW {
+    let parallelism = if multiplications < MULTIPLIED_ALONE {
         gemm::Parallelism::None
     } else {
         gemm::Parallelism::Rayon(0)
@@ -147,7 +147,7 @@ pub fn own_product<T: Real>(
     }
     let width = 2 * isa.lanes::<T>();
     let (tiles, panels) = (rows.div_ceil(ROWS), columns.div_ceil(width));
-    let threads = if rows * steps * columns < SEQUENTIAL_BELOW {
+    let threads = if rows * steps * columns < MULTIPLIED_ALONE {
         1
     } else {
         rayon::current_num_threads()

@@ -9,6 +9,7 @@ use circulant_core::Bin;
 use super::{OutputGradient, Outputs, ReadoutWeights, Single, Sums};
 use crate::operator::batch::Batch;
 use crate::real::Real;
+use crate::runtime::chunks::SEQUENTIAL_BELOW;
 use crate::runtime::scratch::Scratch;
 use crate::runtime::shared::Shared;
 use crate::runtime::threads::share;
@@ -18,8 +19,6 @@ use crate::transform::{
 };
 use crate::vector::{MAX_LANES, Promised};
 
-/// Below this many values one thread adds up the gradients of a read-out.
-const SUMMED_ALONE: usize = 1 << 14;
 /// Otherwise it is done in so many pieces.
 const SUM_RANGES: usize = 8;
 
@@ -182,7 +181,7 @@ impl<T: Real> Single<'_, T> {
         }
         let stride = classes.next_multiple_of(self.isa.lanes::<T>());
         let rows = numbers / stride;
-        let ranges = if numbers * parts.len() < SUMMED_ALONE {
+        let ranges = if numbers * parts.len() < SEQUENTIAL_BELOW {
             1
         } else {
             SUM_RANGES.min(rows)
