@@ -22,7 +22,7 @@ fn tolerance<T: Scalar>() -> f64 {
     } else {
         f64::EPSILON
     };
-    16.0 * epsilon
+    32.0 * epsilon
 }
 
 /// Values in `[-1, 1)` that look random and are the same every time.
