@@ -38,10 +38,20 @@ pub struct HalfPlane {
     height: usize,
     width: usize,
     cutoff: f64,
+    /// The largest radius that is kept.
+    limit: f64,
     coordinates: usize,
-    /// The first coordinate of every row.
     #[cfg(feature = "alloc")]
-    starts: alloc::vec::Vec<usize>,
+    rows: alloc::vec::Vec<Row>,
+}
+
+/// What a row's bins follow from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Row {
+    /// The first coordinate.
+    start: usize,
+    /// How many columns are kept, always the first ones.
+    kept: usize,
 }
 
 impl HalfPlane {
@@ -58,35 +68,34 @@ impl HalfPlane {
         if !(0.0..=1.0).contains(&cutoff) {
             return Err(SizeError::Radius { got: cutoff });
         }
-        #[cfg_attr(not(feature = "alloc"), expect(unused_mut))]
         let mut layout = Self {
             height,
             width,
             cutoff,
+            limit: 0.0,
             coordinates: 0,
             #[cfg(feature = "alloc")]
-            starts: alloc::vec::Vec::new(),
+            rows: alloc::vec::Vec::new(),
         };
+        layout.limit = cutoff * layout.radius(height / 2, width / 2);
         #[cfg(feature = "alloc")]
         {
             let too_large = |_| SizeError::TooLarge {
                 what: "a grid",
                 sizes: [height, width],
             };
-            let mut starts = alloc::vec::Vec::new();
-            starts.try_reserve_exact(height).map_err(too_large)?;
-            let mut start = 0;
-            for u in 0..height {
-                starts.push(start);
-                start += layout.row_coordinates(u);
-            }
-            layout.starts = starts;
+            layout.rows.try_reserve_exact(height).map_err(too_large)?;
         }
-        let coordinates = layout.start(height - 1) + layout.row_coordinates(height - 1);
-        Ok(Self {
-            coordinates,
-            ..layout
-        })
+        for u in 0..height {
+            let row = Row {
+                start: layout.coordinates,
+                kept: layout.count_kept(u),
+            };
+            layout.coordinates += layout.row_coordinates(u, row.kept);
+            #[cfg(feature = "alloc")]
+            layout.rows.push(row);
+        }
+        Ok(layout)
     }
 
     /// The image height `H`.
@@ -128,31 +137,34 @@ impl HalfPlane {
             self.height,
             self.columns()
         );
-        if !self.keeps(u, v) {
-            return Bin::Masked;
-        }
         let row = if self.is_filled(u, v) {
             self.height - u
         } else {
             u
         };
-        self.kept_bin(u, v, self.start(row))
+        let Row { start, kept } = self.row(row);
+        if v < kept {
+            self.kept_bin(u, v, start)
+        } else {
+            Bin::Masked
+        }
     }
 
     /// The stored bins in order, row by row.
     pub fn iter(&self) -> impl Iterator<Item = Bin> {
         let (mut start, mut partner) = (0, 0);
         (0..self.height).flat_map(move |u| {
-            // The partner of row u is row H - u: one row back for every row forward.
+            let kept = self.kept_columns(u);
+            // The partner of row u is row H - u, of the same radius: one row back for every row forward.
             if 2 * u > self.height {
                 partner = if 2 * u - self.height <= 2 {
-                    self.start(self.height - u)
+                    self.row(self.height - u).start
                 } else {
-                    partner - self.row_coordinates(self.height - u)
+                    partner - self.row_coordinates(self.height - u, kept)
                 };
             }
-            let (own, partner, kept) = (start, partner, self.kept_columns(u));
-            start += self.row_coordinates(u);
+            let (own, partner) = (start, partner);
+            start += self.row_coordinates(u, kept);
             (0..self.columns()).map(move |v| {
                 if v >= kept {
                     Bin::Masked
@@ -236,23 +248,37 @@ impl HalfPlane {
         self.is_paired(v) && 2 * u > self.height
     }
 
-    fn keeps(&self, u: usize, v: usize) -> bool {
-        let farthest = self.radius(self.height / 2, self.width / 2);
-        self.radius(u, v) <= self.cutoff * farthest
-    }
-
-    /// How many columns of a row are kept, always the first ones.
-    fn kept_columns(&self, u: usize) -> usize {
+    /// How many columns of a row are inside the radius, which grows with the column.
+    fn count_kept(&self, u: usize) -> usize {
         let (mut kept, mut beyond) = (0, self.columns());
         while kept < beyond {
             let v = kept + (beyond - kept) / 2;
-            if self.keeps(u, v) {
+            if self.radius(u, v) <= self.limit {
                 kept = v + 1;
             } else {
                 beyond = v;
             }
         }
         kept
+    }
+
+    fn kept_columns(&self, u: usize) -> usize {
+        #[cfg(feature = "alloc")]
+        return self.rows[u].kept;
+        #[cfg(not(feature = "alloc"))]
+        self.count_kept(u)
+    }
+
+    fn row(&self, u: usize) -> Row {
+        #[cfg(feature = "alloc")]
+        return self.rows[u];
+        #[cfg(not(feature = "alloc"))]
+        Row {
+            start: (0..u)
+                .map(|row| self.row_coordinates(row, self.count_kept(row)))
+                .sum(),
+            kept: self.count_kept(u),
+        }
     }
 
     /// Coordinates of a kept bin of row `u` in a paired column.
@@ -265,21 +291,12 @@ impl HalfPlane {
         }
     }
 
-    /// Coordinates of the kept bins of row `u`.
-    fn row_coordinates(&self, u: usize) -> usize {
-        let kept = self.kept_columns(u);
+    /// Coordinates of the first `kept` bins of row `u`.
+    fn row_coordinates(&self, u: usize, kept: usize) -> usize {
         let last = self.columns() - 1;
         let paired =
             usize::from(kept > 0) + usize::from(kept > last && last > 0 && self.is_paired(last));
         2 * (kept - paired) + paired * self.paired_coordinates(u)
-    }
-
-    /// The first coordinate of row `u`.
-    fn start(&self, u: usize) -> usize {
-        #[cfg(feature = "alloc")]
-        return self.starts[u];
-        #[cfg(not(feature = "alloc"))]
-        (0..u).map(|row| self.row_coordinates(row)).sum()
     }
 
     /// A bin that is kept, from the first coordinate of its row, or of its partner's if it is filled.
