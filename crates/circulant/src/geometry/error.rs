@@ -1,7 +1,7 @@
 //! What can be wrong with a network, an input or a limit.
 
 use burn::tensor::DType;
-use circulant_kernels::KernelError;
+use circulant_kernels::{KernelError, SizeError};
 
 use crate::bayes::BayesError;
 
@@ -140,6 +140,12 @@ pub enum GeometryError {
     /// Sizes that the kernels refuse.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+}
+
+impl From<SizeError> for GeometryError {
+    fn from(error: SizeError) -> Self {
+        Self::Kernel(error.into())
+    }
 }
 
 impl GeometryError {
