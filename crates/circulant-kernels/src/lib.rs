@@ -22,36 +22,28 @@
 //!
 //! Most users want the crate `circulant`, which wraps this one in Burn layers.
 
+#![cfg_attr(
+    not(feature = "internals"),
+    allow(dead_code, reason = "some parts are called by the tests only")
+)]
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "the rooms are not part of the documentation"
 )]
 
-// The rooms are open for this crate's own tests only. What is promised is re-exported below.
-#[doc(hidden)]
-pub mod dense;
-#[doc(hidden)]
-pub mod elements;
-#[doc(hidden)]
-pub mod gaussian;
-#[doc(hidden)]
-pub mod norms;
-#[doc(hidden)]
-pub mod operator;
-#[doc(hidden)]
-pub mod optimisers;
-#[doc(hidden)]
-pub mod random;
-#[doc(hidden)]
-pub mod real;
-#[doc(hidden)]
-pub mod runtime;
-#[doc(hidden)]
-pub mod transform;
-#[doc(hidden)]
-pub mod transformer;
-#[doc(hidden)]
-pub mod vector;
+// What is promised is re-exported below. The rooms themselves are open to this crate's own tests alone, which
+// turn the feature `internals` on: inside, soundness rests on fields that nobody else can set.
+macro_rules! rooms {
+    ($($room:ident)*) => {$(
+        #[cfg(feature = "internals")]
+        #[doc(hidden)]
+        pub mod $room;
+        #[cfg(not(feature = "internals"))]
+        mod $room;
+    )*};
+}
+
+rooms!(dense elements gaussian norms operator optimisers random real runtime transform transformer vector);
 
 mod element_kernels;
 mod error;
