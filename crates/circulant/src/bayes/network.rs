@@ -185,6 +185,16 @@ impl<M: Network> Bayesian<M> {
         sites.map(describe).collect()
     }
 
+    /// The jitter of every low-rank posterior.
+    pub(super) fn jitter(&self) -> String {
+        let jitter = |factor: &Factor| match &factor.posterior {
+            AnyPosterior::LowRank(q) => Some(format!("{:e}", q.jitter())),
+            _ => None,
+        };
+        let all: Vec<String> = self.factors.iter().filter_map(jitter).collect();
+        all.join(", ")
+    }
+
     /// What tells this network from another one whose posteriors happen to have as many values: paths, shapes and priors.
     pub(super) fn identity(&self) -> String {
         let describe = |site: &SiteDescription| {

@@ -19,11 +19,15 @@ use crate::train::find_not_finite;
 const FORMAT: &str = "circulant-svi-";
 const VERSION: u64 = 2;
 
+/// The entry of a number that is in the posteriors, but no tensor.
+const JITTER: &str = "jitter";
+
 /// What must agree between a checkpoint and the run that resumes from it.
-fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, String); 7] {
+fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, String); 8] {
     [
         ("format", format!("{FORMAT}{VERSION}")),
         ("model", svi.network().identity()),
+        (JITTER, svi.network().jitter()),
         ("seed", svi.config.seed.to_string()),
         ("batch", svi.config.batch.to_string()),
         ("examples", svi.examples().to_string()),
@@ -105,7 +109,7 @@ impl<M: Network> Svi<M> {
     /// Resumes from a checkpoint: training then gives the same values, to the last bit, as if it had not stopped. On any error
     /// `self` is as it was.
     ///
-    /// Model, priors, data, seed, batch, samples, weight of the KL, learning rate and whether there is a projection must be those of the
+    /// Model, priors, posteriors, data, seed, batch, samples, weight of the KL, learning rate and whether there is a projection must be those of the
     /// checkpoint; what differs is named. The number of steps (while the learning rate does not depend on it) and the patience
     /// may differ. Not compared, and for the caller to keep: an optimiser of one's own, what the projection does, and a rate
     /// that was set by [`Self::set_learning_rate`].
@@ -117,8 +121,9 @@ impl<M: Network> Svi<M> {
         let checkpoint = Checkpoint::read(path.as_ref())?;
         checkpoint.version(FORMAT, VERSION)?;
         for (what, expected) in identity(self, data_fingerprint) {
-            // Files from before there were projections have no such entry.
-            if what == "projection" && !checkpoint.metadata.contains_key(what) && expected == "no" {
+            // Files from before there were projections have no such entry, those of 0.1.0 do not say the jitter.
+            let may_lack = what == JITTER || (what == "projection" && expected == "no");
+            if may_lack && !checkpoint.metadata.contains_key(what) {
                 continue;
             }
             checkpoint.check(what, expected)?;
@@ -167,6 +172,9 @@ impl<M: Network> Bayesian<M> {
         let checkpoint = Checkpoint::read(path.as_ref())?;
         checkpoint.version(FORMAT, VERSION)?;
         checkpoint.check("model", self.identity())?;
+        if checkpoint.metadata.contains_key(JITTER) {
+            checkpoint.check(JITTER, self.jitter())?;
+        }
         checkpoint.load(&mut self)?;
         Ok((self, checkpoint.number("step")?))
     }

@@ -263,6 +263,20 @@ fn other_settings_are_refused_by_name() {
         assert!(error.contains(what), "{what}: {error}");
         assert_eq!(other.steps_done(), 0);
     }
+    let model = ImageClassifierConfig::new(kind).init(&device());
+    let layout = model.hidden.spectrum_layout().expect("spectral");
+    let posterior = PosteriorKind::LowRank {
+        rank: 8,
+        jitter: 1e-3,
+    };
+    let jittered = Site::default_spectral(&layout).with_posterior(posterior);
+    let network = BayesianConfig::new().with_site("hidden.coordinates", jittered);
+    let network = network.init(model).expect("valid");
+    let mut other = Svi::new(network.clone(), base(), data.examples()).expect("valid");
+    let error = other.resume(&path, data.fingerprint());
+    let error = error.expect_err("another jitter").to_string();
+    assert!(error.contains("jitter 1e-6"), "{error}");
+    assert!(network.load_checkpoint(&path).is_err());
     // When training ends is not what a step does, unless its learning rate depends on it.
     for same in [
         base().with_steps(20),
