@@ -18,6 +18,8 @@ kernels=profile.dev.package.circulant-kernels
 # Sanitizers make code long; with every optimisation on top, the compiler would take an hour.
 short=(--config "$kernels.opt-level=1" --config "$kernels.codegen-units=16")
 tests=(-p circulant-kernels --tests)
+# The same with the features that the whole workspace gives to dependencies, so that nothing but the kernels is built again.
+shared=(--workspace --test kernels --test threads)
 
 isa() {
     local sets=portable
@@ -25,12 +27,12 @@ isa() {
     if grep -qsw avx512f /proc/cpuinfo; then sets+=" avx512"; fi
     for set in $sets; do
         echo "== CIRCULANT_ISA=$set"
-        CIRCULANT_ISA=$set cargo test "${tests[@]}"
+        CIRCULANT_ISA=$set cargo test "${shared[@]}"
     done
 }
 
 overflow() {
-    cargo test "${tests[@]}" --features portable "${short[@]}" \
+    cargo test "${shared[@]}" --features circulant-kernels/portable "${short[@]}" \
         --config "$kernels.overflow-checks=true" --config "$kernels.debug-assertions=true"
 }
 

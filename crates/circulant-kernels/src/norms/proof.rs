@@ -119,7 +119,7 @@ impl<T: Real> Kernel<T> for Factor<'_, T> {
     fn run<V: Vector<Scalar = T>>(self, _: Present<V>) -> bool {
         let matrix = self.matrix;
         let padded = matrix.columns.next_multiple_of(BLOCK);
-        let len = (matrix.rows + padded) * matrix.stride;
+        let len = (matrix.rows + padded).saturating_mul(matrix.stride);
         assert!(matrix.re.len() >= len && (!matrix.complex || matrix.im.len() >= len));
         assert!(matrix.columns.next_multiple_of(V::LANES) <= matrix.stride);
         let planes = FactorPlanes::<T> {

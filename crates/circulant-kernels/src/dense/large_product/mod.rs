@@ -60,7 +60,10 @@ pub struct MatrixView<'a, T> {
 
 impl<'a, T> MatrixView<'a, T> {
     pub fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
-        assert!(values.len() == rows * columns, "a whole matrix");
+        assert!(
+            rows.checked_mul(columns) == Some(values.len()),
+            "a whole matrix"
+        );
         Self {
             values,
             rows,
@@ -88,10 +91,7 @@ pub(crate) fn product<T: Real>(
     accumulate: bool,
     out: &mut [T],
 ) {
-    assert!(
-        left.columns == right.rows && out.len() == left.rows * right.columns,
-        "shapes of a product"
-    );
+    expect_shapes(&left, &right, out);
     let thinnest = left.rows.min(left.columns).min(right.columns);
     // Measured on AVX2 alone; see the head of the file.
     if thinnest >= THIN_BELOW && best_isa().is_avx2() {
@@ -130,6 +130,14 @@ pub(crate) fn product<T: Real>(
     }
 }
 
+/// What all pointers below rest on.
+fn expect_shapes<T>(left: &MatrixView<'_, T>, right: &MatrixView<'_, T>, out: &[T]) {
+    assert!(
+        left.columns == right.rows && left.rows.checked_mul(right.columns) == Some(out.len()),
+        "shapes of a product"
+    );
+}
+
 /// [`product`] by the kernels below.
 pub fn own_product<T: Real>(
     isa: Isa,
@@ -138,6 +146,7 @@ pub fn own_product<T: Real>(
     accumulate: bool,
     out: &mut [T],
 ) {
+    expect_shapes(&left, &right, out);
     let (rows, steps, columns) = (left.rows, left.columns, right.columns);
     if rows == 0 || columns == 0 {
         return;
