@@ -11,7 +11,7 @@
 #   fuzz       every target of fuzz/, FUZZ_RUNS executions each (1,000,000 unless set); needs cargo-fuzz and nightly
 set -euo pipefail
 cd "$(dirname "$0")"
-export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=${CARGO_PROFILE_DEV_DEBUG:-line-tables-only}
 folder=${CARGO_TARGET_DIR:-target}
 host=$(rustc -vV | sed -n 's/^host: //p')
 kernels=profile.dev.package.circulant-kernels
