@@ -17,16 +17,16 @@ apt-get update -qq || true
     apt-get download -q rustc-web libstd-rust-web-dev rust-web-src "$standard" "$llvm" > /dev/null 2>&1
 )
 for package in "$packages"/*.deb; do
-    case $package in *rust-web-src*) ;; *) dpkg -x "$package" "$folder/root" ;; esac
+    case $package in *rust-web-src*) ;; *) dpkg -x "$package" "$folder/tree" ;; esac
 done
 dpkg --fsys-tarfile "$packages"/rust-web-src_*.deb |
-    tar x -C "$folder/root" --wildcards ./usr/lib './usr/src/rustc-*/library'
+    tar x -C "$folder/tree" --wildcards ./usr/lib './usr/src/rustc-*/library'
 host=$(rustc -vV | sed -n 's/^host: //p')
-programs=$folder/root/usr/lib/rustlib/$host/bin
+programs=$folder/tree/usr/lib/rustlib/$host/bin
 mkdir -p "$programs"
 ln -sf "$(rustc --print sysroot)/lib/rustlib/$host/bin/rust-lld" "$programs/rust-lld"
-llvm=$(find "$folder/root/usr/lib" -maxdepth 1 -name 'llvm-*' | head -1)
+llvm=$(find "$folder/tree/usr/lib" -maxdepth 1 -name 'llvm-*' | head -1)
 printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' \
-    "$folder/root/usr/lib/${host/-unknown/}:$llvm/lib" "$folder/root/usr/bin/rustc" > "$folder/rustc"
+    "$folder/tree/usr/lib/${host/-unknown/}:$llvm/lib" "$folder/tree/usr/bin/rustc" > "$folder/rustc"
 chmod +x "$folder/rustc"
 "$folder/rustc" --version

@@ -129,6 +129,12 @@ fn from_png(file: impl BufRead + Seek) -> Result<Picture, Reason> {
     let failed = |error: png::DecodingError| error.to_string();
     let mut reader = decoder.read_info().map_err(failed)?;
     let size = within_limit([reader.info().height as usize, reader.info().width as usize])?;
+    // The decoder panics at such a palette.
+    if let Some(palette) = &reader.info().palette
+        && (palette.len() % 3 != 0 || palette.len() > 3 * 256)
+    {
+        return Err(format!("a palette of {} bytes", palette.len()));
+    }
     let bytes = reader.output_buffer_size().ok_or("sizes without end")?;
     let mut pixels = vec![0; bytes];
     reader.next_frame(&mut pixels).map_err(failed)?;
@@ -223,6 +229,20 @@ mod tests {
         } else {
             Picture::from_pixels(size, 1, picture.into_luma8().into_raw())
         }
+    }
+
+    #[test]
+    fn a_palette_of_half_a_colour_is_an_error() {
+        let mut file = Vec::new();
+        let mut encoder = png::Encoder::new(&mut file, 2, 1);
+        encoder.set_color(ColorType::Indexed);
+        encoder.set_depth(BitDepth::Eight);
+        encoder.set_palette((0..13).collect::<Vec<u8>>());
+        let mut writer = encoder.write_header().unwrap();
+        writer.write_image_data(&[0, 3]).unwrap();
+        writer.finish().unwrap();
+        let error = Picture::decode(Cursor::new(file), "a.png").unwrap_err();
+        assert!(error.to_string().contains("palette of 13"), "{error}");
     }
 
     #[test]
