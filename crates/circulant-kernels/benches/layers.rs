@@ -416,12 +416,38 @@ impl Report<'_> {
         }
     }
 
+    /// A block-circulant layer beside the dense one of its sizes.
+    fn blocks(&self, batch: usize, (d_in, d_out): (usize, usize), block: usize, backward: bool) {
+        let name = pass_name(backward);
+        let case = format!("block/{batch}x{d_in}-{d_out}b{block}/{name}");
+        if !self.wants(&case) {
+            return;
+        }
+        let layout = HalfPlane::new(1, block).expect("valid");
+        let plan = CirculantPlan::new_2d(&layout, d_in / block, d_out / block).expect("valid");
+        let mut work = Work::new(plan, batch, d_out);
+        if let Some(file) = &self.export {
+            return work.export(backward, file);
+        }
+        let mut memory = Memory::new(work.x.len(), work.y.len(), work.coordinates.len());
+        let (a, b) = (noise(batch * d_in, 1.0), noise(d_in * d_out, 1.0));
+        let (mut c, threads) = (vec![0.0; batch * d_out], self.options.threads);
+        let products = if backward { 3 } else { 1 };
+        let run = move || dense((batch, d_in, d_out), &a, &b, &mut c, products, threads);
+        let versions: Versions<'_> = vec![
+            (
+                "ours",
+                Box::new(|| work.run(backward, Activation::Identity)),
+            ),
+            ("dense gemm", Box::new(run)),
+            ("copying", Box::new(move || memory.signals(backward))),
+        ];
+        let mixing = products as f64 * 4.0 * (batch * d_in * d_out / block) as f64;
+        self.line(&case, versions, mixing);
+    }
+
     fn images(&self, batch: usize, inputs: usize, outputs: usize, side: usize, backward: bool) {
-        let name = if backward {
-            "forward_backward"
-        } else {
-            "forward"
-        };
+        let name = pass_name(backward);
         let case = format!("bccb2d/{batch}x{inputs}-{outputs}x{side}x{side}/{name}");
         if !self.wants(&case) {
             return;
@@ -454,6 +480,14 @@ impl Report<'_> {
             passes * (inputs + outputs) as f64 * batch as f64 * 2.5 * pixels * pixels.log2();
         let mixing = products as f64 * 4.0 * (batch * inputs * outputs) as f64 * pixels;
         self.line(&case, versions, transforms + mixing);
+    }
+}
+
+fn pass_name(backward: bool) -> &'static str {
+    if backward {
+        "forward_backward"
+    } else {
+        "forward"
     }
 }
 
@@ -505,6 +539,17 @@ fn main() {
     for (batch, channels, side) in [(512, 1, 28), (64, 16, 32), (32, 64, 32)] {
         report.images(batch, channels, channels, side, true);
         report.images(batch, channels, channels, side, false);
+    }
+    let small = [8, 16, 32].map(|block| (8320, (128, 512), block));
+    let back = small.map(|(rows, (a, b), block)| (rows, (b, a), block));
+    let large = [
+        (512, (2048, 512), 64),
+        (32, (4096, 4096), 64),
+        (32, (4096, 4096), 512),
+    ];
+    for (rows, sizes, block) in small.into_iter().chain(back).chain(large) {
+        report.blocks(rows, sizes, block, true);
+        report.blocks(rows, sizes, block, false);
     }
     if options.json && options.case.is_empty() {
         return;

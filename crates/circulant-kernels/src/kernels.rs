@@ -2,6 +2,7 @@
 //! this crate's optimisation, and not again in every crate that uses a generic plan.
 
 use crate::dense::large_product::{BlockProduct, PackLines};
+use crate::operator::blocks::{ChannelPass, GroupCorrelation, GroupProduct};
 use crate::operator::channels::{Mix, MixBackward};
 use crate::transform::{BlockPass, WeightGradient};
 use crate::vector::{Isa, Promised};
@@ -36,6 +37,12 @@ kernels! {
     mix(Promised<Mix<'_, Self>>);
     /// The gradients of the channel mixing.
     mix_backward(Promised<MixBackward<'_, Self>>);
+    /// The channels of a group of rows to spectra and back.
+    channel_pass(Promised<ChannelPass<'_, Self>>);
+    /// A group of rows through the matrices of its frequencies.
+    group_product(Promised<GroupProduct<'_, Self>>);
+    /// The gradient of those matrices.
+    group_correlation(Promised<GroupCorrelation<'_, Self>>);
     /// Lines of a matrix into a panel.
     pack_lines(Promised<PackLines<Self>>);
     /// A block of a large matrix product.

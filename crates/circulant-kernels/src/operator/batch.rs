@@ -209,7 +209,7 @@ impl Batch {
 
 /// The bias of one filter, as the caller gave it.
 #[derive(Clone, Copy)]
-pub(crate) enum Bias<'a, T> {
+pub enum Bias<'a, T> {
     None,
     /// `[channels]`.
     Channels(&'a [T]),

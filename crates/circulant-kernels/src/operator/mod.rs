@@ -3,6 +3,7 @@
 use circulant_core::Bin;
 
 pub mod batch;
+pub mod blocks;
 pub mod by_row;
 pub mod channels;
 pub mod complex_product;

@@ -31,6 +31,15 @@ impl<T> RowPointers<T> {
         }
         Self { rows, ahead }
     }
+
+    /// All rows, and what is fetched, `by` values further; rows that are `missing` stay.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, by: usize, missing: *mut T) {
+        for (row, ahead) in self.rows.iter_mut().zip(&mut self.ahead) {
+            *row = row.wrapping_add(if *row == missing { 0 } else { by });
+            *ahead = ahead.wrapping_add(by);
+        }
+    }
 }
 
 /// What is added before the activation.

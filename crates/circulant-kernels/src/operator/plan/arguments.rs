@@ -52,6 +52,8 @@ pub(super) enum SpectrumOrder {
     Rows,
     /// Blocks of lanes.
     Lanes,
+    /// Groups of rows, channel after channel.
+    Channels,
     /// Blocks of lanes, of rows with zeros behind them.
     PaddedLanes,
 }
@@ -63,6 +65,7 @@ impl SpectrumForm {
         let order = match self.order {
             SpectrumOrder::Rows => "row by row".into(),
             SpectrumOrder::Lanes => format!("in {} lanes", self.lanes),
+            SpectrumOrder::Channels => format!("channel by channel in {} lanes", self.lanes),
             SpectrumOrder::PaddedLanes => format!("padded, in {} lanes", self.lanes),
         };
         format!("the spectrum of {height} x {width} inputs of {channels} channels, {order}")

@@ -4,6 +4,7 @@ use super::{CirculantPlan, Filters, Gradients, KeptSpectrum, Way};
 use crate::elements::activation::Activation;
 use crate::error::{KernelError, expect_len, expect_volume};
 use crate::operator::batch::Bias;
+use crate::operator::blocks::BlockGradients;
 use crate::operator::one_channel::{OutputGradient, Outputs, Sums};
 use crate::real::Real;
 use crate::transform::LanePlan;
@@ -42,6 +43,16 @@ impl<T: Real> CirculantPlan<T> {
             .collect();
         let mut channel_sums = vec![T::zero(); count * self.channels_out];
         let way = self.way_of(kept)?;
+        if let Way::Blocks(lanes) = way {
+            let gradients = BlockGradients {
+                x: grad_x,
+                coordinates: grad_coordinates,
+                bias: grad_bias,
+            };
+            let blocks = self.blocks(lanes, batch);
+            blocks.backward(&kept.data, filters.coordinates, &outputs, gradients);
+            return Ok(());
+        }
         if let (Way::Lanes(lanes), true) = (&way, self.table.is_some()) {
             self.backward_mixing(
                 lanes,
@@ -65,6 +76,7 @@ impl<T: Real> CirculantPlan<T> {
                     grad_x,
                     wanted,
                 ),
+                Way::Blocks(_) => unreachable!("returned above"),
                 Way::Lanes(lanes) => self.single(lanes).backward(
                     &self.batch(batch, 1),
                     &kept.data,

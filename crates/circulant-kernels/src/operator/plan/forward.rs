@@ -3,6 +3,7 @@
 use super::{CirculantPlan, Filters, KeptSpectrum, Way};
 use crate::elements::activation::Activation;
 use crate::error::KernelError;
+use crate::operator::blocks::BlockInput;
 use crate::operator::one_channel::Input;
 use crate::real::Real;
 use crate::runtime::scratch::Scratch;
@@ -21,6 +22,7 @@ impl<T: Real> CirculantPlan<T> {
                 let batch = self.batch(batch, self.channels_in);
                 batch.transform(self.isa, lanes, x, None)
             }
+            Way::Blocks(lanes) => self.blocks(lanes, batch).transform(x),
         };
         Ok(self.keep(&way, batch, data))
     }
@@ -37,6 +39,11 @@ impl<T: Real> CirculantPlan<T> {
             Way::Lanes(lanes) if self.table.is_none() => {
                 self.check(batch, &filters, y.len())?;
                 self.run_single(lanes, batch, Input::Rows(x), filters, y);
+                Ok(())
+            }
+            Way::Blocks(lanes) if filters.coordinates.len() == self.coordinates => {
+                self.check(batch, &filters, y.len())?;
+                self.run_blocks(lanes, batch, BlockInput::Rows(x, None), filters, y);
                 Ok(())
             }
             _ => self.apply(&self.transform(x)?, filters, y),
@@ -58,6 +65,12 @@ impl<T: Real> CirculantPlan<T> {
                 let mut data = Scratch::take(self.batch(batch, 1).spectrum_len());
                 let keep = Shared::writer(&mut data);
                 self.run_single(lanes, batch, Input::Keep(x, keep), filters, y);
+                Ok(self.keep(&way, batch, data))
+            }
+            Way::Blocks(lanes) if filters.coordinates.len() == self.coordinates => {
+                let mut data = Scratch::take(self.blocks(lanes, batch).spectrum_len());
+                let x = BlockInput::Rows(x, Some(&mut data));
+                self.run_blocks(lanes, batch, x, filters, y);
                 Ok(self.keep(&way, batch, data))
             }
             _ => {
@@ -114,9 +127,34 @@ impl<T: Real> CirculantPlan<T> {
                     );
                 }
             }
+            Way::Blocks(lanes) => {
+                let outputs = y.chunks_exact_mut(batch * self.output_len());
+                let coordinates = filters.coordinates.chunks_exact(self.coordinates);
+                for (f, (y, coordinates)) in outputs.zip(coordinates).enumerate() {
+                    let after = (self.bias(&filters, count, f), tanh);
+                    let x = BlockInput::Spectra(&kept.data);
+                    self.blocks(lanes, batch).forward(x, coordinates, after, y);
+                }
+            }
         }
         Ok(())
     }
+
+    /// One filter.
+    fn run_blocks(
+        &self,
+        lanes: &LanePlan<T>,
+        batch: usize,
+        x: BlockInput<'_, T>,
+        filters: Filters<'_, T>,
+        y: &mut [T],
+    ) {
+        let tanh = filters.activation == Activation::Tanh;
+        let after = (self.bias(&filters, 1, 0), tanh);
+        let blocks = self.blocks(lanes, batch);
+        blocks.forward(x, filters.coordinates, after, y);
+    }
+
     fn run_single(
         &self,
         lanes: &LanePlan<T>,

@@ -22,6 +22,7 @@ use circulant_core::{Bin, HalfPlane, HalfSpectrum};
 
 use crate::error::{KernelError, expect_len, expect_positive, expect_volume, volume};
 use crate::operator::batch::{Batch, Bias};
+use crate::operator::blocks::BlockMixing;
 use crate::operator::by_row::RowPlan;
 use crate::operator::channels::{FrequencyTable, Mixing};
 use crate::operator::in_order;
@@ -229,14 +230,28 @@ impl<T: Real> CirculantPlan<T> {
         }
     }
 
+    fn table(&self) -> &FrequencyTable {
+        self.table
+            .as_ref()
+            .expect("only called with several channels")
+    }
+
+    fn blocks<'a>(&'a self, plan: &'a LanePlan<T>, batch: usize) -> BlockMixing<'a, T> {
+        BlockMixing {
+            isa: self.isa,
+            plan,
+            table: self.table(),
+            batch,
+            inputs: self.channels_in,
+            outputs: self.channels_out,
+        }
+    }
+
     fn mixing<'a>(&'a self, plan: &'a LanePlan<T>, batch: usize) -> Mixing<'a, T> {
         Mixing {
             isa: self.isa,
             plan,
-            table: self
-                .table
-                .as_ref()
-                .expect("only called with several channels"),
+            table: self.table(),
             inputs: self.batch(batch, self.channels_in),
             outputs: self.batch(batch, self.channels_out),
         }
@@ -247,6 +262,9 @@ impl<T: Real> CirculantPlan<T> {
     fn way(&self, batch: usize) -> Way<'_, T> {
         let quarters = 2 * batch / self.isa.lanes::<T>();
         match (&self.lanes, &self.padded, &self.rows) {
+            (Some(lanes), ..) if self.table.is_some() && self.grid.0 == 1 && quarters >= 1 => {
+                Way::Blocks(lanes)
+            }
             (Some(lanes), _, rows) if rows.is_none() || quarters >= 1 => Way::Lanes(lanes),
             (_, Some(padded), _) if quarters >= 2 => Way::Padded(padded),
             (_, _, Some(rows)) => Way::Rows(rows),
@@ -259,6 +277,7 @@ impl<T: Real> CirculantPlan<T> {
         SpectrumForm {
             order: match way {
                 Way::Lanes(_) => SpectrumOrder::Lanes,
+                Way::Blocks(_) => SpectrumOrder::Channels,
                 Way::Padded(_) => SpectrumOrder::PaddedLanes,
                 Way::Rows(_) => SpectrumOrder::Rows,
             },
@@ -289,6 +308,7 @@ impl<T: Real> CirculantPlan<T> {
             Way::Rows(rows) => kept.batch * rows.kept_per_row(),
             Way::Padded(padded) => padded.spectrum_len(kept.batch),
             Way::Lanes(_) => self.batch(kept.batch, self.channels_in).spectrum_len(),
+            Way::Blocks(lanes) => self.blocks(lanes, kept.batch).spectrum_len(),
         };
         expect_len("the kept spectrum", kept.data.len(), expected)?;
         Ok(way)
@@ -297,6 +317,8 @@ impl<T: Real> CirculantPlan<T> {
 
 enum Way<'a, T: Real> {
     Lanes(&'a LanePlan<T>),
+    /// Several channels of height 1, one at a time in all lanes.
+    Blocks(&'a LanePlan<T>),
     Padded(&'a PaddedPlan<T>),
     Rows(&'a RowPlan<T>),
 }

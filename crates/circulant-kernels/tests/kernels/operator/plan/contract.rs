@@ -12,6 +12,13 @@ fn a_bias_per_element() {
             check_bias_per_element(&plan, batch);
         }
     }
+    // Block-circulant: step by step, and group by group.
+    let layout = HalfPlane::new(1, 6).expect("valid");
+    for batch in [19, 90] {
+        for plan in plans_2d::<f64>(&layout, 2, 3) {
+            check_bias_per_element(&plan, batch);
+        }
+    }
     // In rows, in lanes, and in lanes of another length.
     for (length, batch) in [(12, 1), (12, batch), (17, batch)] {
         for plan in plans_1d::<f64>(&HalfSpectrum::new(length).expect("valid")) {
@@ -105,12 +112,23 @@ fn wrong_shapes_are_errors_that_name_both() {
 /// The same input gives the same bytes, whatever the number of threads.
 #[test]
 fn gradients_do_not_depend_on_the_threads() {
-    let plan = CirculantPlan::<f32>::new_1d(&HalfSpectrum::new(96).expect("valid"));
+    let signal = HalfSpectrum::new(96).expect("valid");
+    let block = HalfPlane::new(1, 8).expect("valid");
+    let blocks = CirculantPlan::new_2d(&block, 12, 12).expect("valid");
+    for plan in [CirculantPlan::new_1d(&signal), blocks] {
+        for batch in [40, 600] {
+            check_threads(&plan, batch);
+        }
+    }
+}
+
+fn check_threads(plan: &CirculantPlan<f32>, batch: usize) {
     let (x, a, g) = (
-        exact_noise(1, 600 * 96),
-        exact_noise(2, 96),
-        exact_noise(3, 600 * 96),
+        exact_noise(1, batch * plan.input_len()),
+        exact_noise(2, plan.coordinates()),
+        exact_noise(3, batch * plan.output_len()),
     );
+    let bias = vec![0.0; plan.output_len()];
     let (x, a, g) = (round::<f32>(&x), round::<f32>(&a), round::<f32>(&g));
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new()
@@ -120,18 +138,20 @@ fn gradients_do_not_depend_on_the_threads() {
         pool.install(|| {
             let filters = Filters {
                 coordinates: &a[..],
-                bias: None,
+                bias: Some(&bias),
                 activation: Activation::Identity,
             };
             let kept = plan.transform(&x).expect("fits");
-            let mut grad = vec![0.0; 96];
+            let mut grad = vec![0.0; a.len()];
+            let mut grad_bias = bias.clone();
             let wanted = Gradients {
                 coordinates: Some(&mut grad),
+                bias: Some(&mut grad_bias),
                 ..Gradients::default()
             };
             plan.backward(&kept, filters, &[], &g, wanted)
                 .expect("fits");
-            grad
+            (grad, grad_bias)
         })
     };
     assert_eq!(run(1), run(3));

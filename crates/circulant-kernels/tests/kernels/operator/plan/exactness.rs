@@ -159,3 +159,32 @@ fn channel_mixing() {
         }
     }
 }
+
+/// Few rows (channels beside each other in lanes), some (steps one after the other), and many (groups shared out), with every
+/// width of a tile and its rest; one group less than a row, and one more.
+#[test]
+fn block_circulant() {
+    let shapes = [
+        (1, 3, 2),
+        (2, 5, 4),
+        (3, 1, 4),
+        (8, 6, 9),
+        (12, 4, 2),
+        (17, 2, 3),
+        (16, 9, 5),
+    ];
+    for (i, (block, inputs, outputs)) in shapes.into_iter().enumerate() {
+        let cutoff = if i % 2 == 0 { 1.0 } else { 0.6 };
+        let layout = HalfPlane::with_radius(1, block, cutoff).expect("valid");
+        let case = Case::image(&layout, inputs, outputs);
+        for (batch, filters, tanh) in [(1, 1, false), (33, 2, true), (64, 1, true), (131, 2, false)]
+        {
+            for plan in plans_2d::<f64>(&layout, inputs, outputs) {
+                case.check(&plan, batch, filters, tanh);
+            }
+            for plan in plans_2d::<f32>(&layout, inputs, outputs) {
+                case.check(&plan, batch, filters, tanh);
+            }
+        }
+    }
+}
