@@ -20,6 +20,18 @@ const MAX_COLUMNS: usize = 16;
 #[repr(C, align(64))]
 struct TileColumns<T>([T; MAX_RADIX * MAX_COLUMNS * 2 * MAX_LANES]);
 
+/// Columns of a tile for each of the radix: a line, or the whole span where it is shorter and not made of squares that are
+/// transposed in registers. Then the tile is one piece, all columns of the rows.
+#[inline(always)]
+fn tile_width<V: Vector>(span: usize) -> usize {
+    let line = line_of::<V::Scalar>();
+    if span < line && !span.is_multiple_of(<V::Tile as Vector>::LANES) {
+        span
+    } else {
+        line
+    }
+}
+
 /// The first forward stage: rows -> tile -> butterfly -> block.
 #[inline(always)]
 pub(super) unsafe fn first_stage<V: Vector, const R: usize>(
@@ -35,7 +47,7 @@ pub(super) unsafe fn first_stage<V: Vector, const R: usize>(
             let (span, inner) = (stage.span, stage.inner);
             let mut tile = std::mem::MaybeUninit::<TileColumns<V::Scalar>>::uninit();
             let tile = tile.as_mut_ptr().cast::<V::Scalar>();
-            let (width, shift) = (line_of::<V::Scalar>(), job.plan.shift);
+            let (width, shift) = (tile_width::<V>(span), job.plan.shift);
             let (entry, step) = (2 * V::LANES, slot(span, shift) * 2 * V::LANES);
             let mut column = 0;
             while column < span {
@@ -43,13 +55,13 @@ pub(super) unsafe fn first_stage<V: Vector, const R: usize>(
                 // SAFETY: `load_columns` fills `count` entries for each `k`, which are then read; the
                 // block positions `k*span + column + i` are below `R*span`.
                 unsafe {
-                    for k in 0..R {
-                        load_columns::<V>(
-                            job,
-                            k * span + column,
-                            count,
-                            tile.add(k * width * entry),
-                        );
+                    if width == span {
+                        load_columns::<V>(job, 0, R * span, tile);
+                    } else {
+                        for k in 0..R {
+                            let to = tile.add(k * width * entry);
+                            load_columns::<V>(job, k * span + column, count, to);
+                        }
                     }
                     for i in 0..count {
                         let j = (column + i) / inner;
@@ -87,7 +99,7 @@ pub(super) unsafe fn last_stage<V: Vector, const R: usize>(
             let (span, inner) = (stage.span, stage.inner);
             let mut tile = std::mem::MaybeUninit::<TileColumns<V::Scalar>>::uninit();
             let tile = tile.as_mut_ptr().cast::<V::Scalar>();
-            let (width, shift) = (line_of::<V::Scalar>(), job.plan.shift);
+            let (width, shift) = (tile_width::<V>(span), job.plan.shift);
             let (entry, step) = (2 * V::LANES, slot(span, shift) * 2 * V::LANES);
             let bias: V = job.bias.of_lanes(there);
             let mut column = 0;
@@ -110,13 +122,13 @@ pub(super) unsafe fn last_stage<V: Vector, const R: usize>(
                             value.store(tile.add((k * width + i) * entry));
                         }
                     }
-                    for k in 0..R {
-                        finish_columns::<V>(
-                            job,
-                            k * span + column,
-                            count,
-                            tile.add(k * width * entry),
-                        );
+                    if width == span {
+                        finish_columns::<V>(job, 0, R * span, tile);
+                    } else {
+                        for k in 0..R {
+                            let from = tile.add(k * width * entry);
+                            finish_columns::<V>(job, k * span + column, count, from);
+                        }
                     }
                 }
                 column += count;
