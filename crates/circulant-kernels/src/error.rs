@@ -137,7 +137,7 @@ const MOST_VALUES: usize = isize::MAX as usize / 64;
 
 /// The product of sizes. Every size that a caller hands over is multiplied here and nowhere else: a product that wraps would
 /// pass the check of a slice's length, and pointers would leave the slice.
-pub(crate) fn volume(what: &'static str, sizes: &[usize]) -> Result<usize, KernelError> {
+pub fn volume(what: &'static str, sizes: &[usize]) -> Result<usize, KernelError> {
     let product = sizes
         .iter()
         .try_fold(1_usize, |all, &size| all.checked_mul(size));

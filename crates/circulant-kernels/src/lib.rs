@@ -59,7 +59,7 @@ pub use elements::elementwise::{bias_tanh, column_sums, tanh_backward, tanh_into
 pub use elements::ensemble::ensemble_statistics;
 pub use elements::examples::{Examples, Inputs};
 pub use elements::gather::{ByteScale, gather_bytes, gather_rows};
-pub use error::KernelError;
+pub use error::{KernelError, volume};
 pub use gaussian::{KlGradients, LowRank, SampleGradients};
 pub use norms::{
     NormEnclosure, clip_norm_1d, clip_norm_2d, convolution_norm_bound, gram_bound_2d,

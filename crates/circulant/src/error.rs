@@ -20,6 +20,14 @@ pub enum LayerError {
         /// What it should be a multiple of.
         unit: usize,
     },
+    /// The length of a block that no matrix of these sizes has.
+    #[error("block: expected a length from 1 to {most}, the larger side of the layer, got {got}")]
+    Block {
+        /// The length that was asked for.
+        got: usize,
+        /// The larger of the sizes.
+        most: usize,
+    },
     /// A count that must be one at least.
     #[error("{what}: expected one at least, got 0")]
     Zero {

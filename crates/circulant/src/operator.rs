@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use burn::tensor::DType;
 pub use circulant_kernels::{Activation, Bin, Complex, HalfPlane, HalfSpectrum, KernelError};
-use circulant_kernels::{CirculantPlan, FilterTransform};
+use circulant_kernels::{CirculantPlan, FilterTransform, volume};
 
 /// One circulant operator without its values.
 #[derive(Debug, Clone)]
@@ -153,6 +153,23 @@ impl Operator {
         Self::of(Layout::Signal(half))
     }
 
+    /// A matrix of `channels_out x channels_in` circulant blocks: the operator on images of one row.
+    ///
+    /// ```
+    /// use circulant::operator::{HalfSpectrum, Operator};
+    ///
+    /// let operator = Operator::blocks(&HalfSpectrum::new(8)?, 3, 2)?;
+    /// assert_eq!((operator.input_len(), operator.output_len(), operator.coordinates()), (24, 16, 48));
+    /// # Ok::<(), circulant::operator::KernelError>(())
+    /// ```
+    pub fn blocks(
+        half: &HalfSpectrum,
+        channels_in: usize,
+        channels_out: usize,
+    ) -> Result<Self, KernelError> {
+        Self::image(HalfPlane::of_signal(half)?, channels_in, channels_out)
+    }
+
     /// The BCCB operator on images.
     pub fn image(
         plane: HalfPlane,
@@ -164,6 +181,10 @@ impl Operator {
                 return Err(KernelError::ZeroSize { what });
             }
         }
+        let (height, width) = (plane.height(), plane.width());
+        volume("an input", &[channels_in, height, width])?;
+        volume("an output", &[channels_out, height, width])?;
+        volume("the filters", &[channels_in, channels_out, height, width])?;
         Ok(Self::of(Layout::Image {
             plane,
             channels_in,

@@ -77,7 +77,7 @@ struct Mnist {
     /// Seeds, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "0,1,2")]
     seeds: Vec<u64>,
-    /// Models, separated by commas [default: all six].
+    /// Models, separated by commas [default: the six of the paper].
     #[arg(long, value_enum, value_delimiter = ',')]
     models: Vec<ModelKind>,
     /// SVI steps per model.
@@ -114,7 +114,7 @@ impl Mnist {
         sets.name.clone_into(&mut shared.data.train);
         shared.data.first = self.first;
         let kinds = match &self.models[..] {
-            [] => &ModelKind::ALL,
+            [] => &ModelKind::PAPER,
             kinds => kinds,
         };
         let models = kinds

@@ -29,6 +29,7 @@ use circulant_data::{Normalisation, Split};
 #[command(after_help = "Examples:
   circulant train --data mnist --out runs/first
   circulant train --data pictures/ --size 32x32 --model spectral-bccb --channels 4 --out runs/pictures
+  circulant train --data mnist --model block-circulant --block 28 --width 256 --out runs/blocks
   circulant train --data table.csv --label-name class --inference point --out runs/table
   circulant train --config settings.toml --seed 7 --out runs/seven
   circulant train --resume runs/first --steps 5000")]
@@ -57,12 +58,15 @@ pub struct Train {
     /// Output channels of BCCB and convolutional layers.
     #[arg(long, value_name = "N")]
     channels: Option<usize>,
-    /// Outputs of dense layers, if not as many as inputs.
+    /// Outputs of dense or block-circulant layers, if not as many as inputs.
     #[arg(long, value_name = "N")]
     width: Option<usize>,
-    /// The lowest bins of spectral circulant layers, if not all.
+    /// The lowest bins of spectral circulant or block-circulant layers, if not all.
     #[arg(long, value_name = "K")]
     modes: Option<usize>,
+    /// The length of a block of block-circulant layers: 1 is dense, longer blocks have fewer weights [default: 16].
+    #[arg(long, value_name = "B")]
+    block: Option<usize>,
     /// The number of hidden layers [default: 1].
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
@@ -256,6 +260,7 @@ impl Train {
             channels => model.channels,
             width => model.width,
             modes => model.modes,
+            block => model.block,
             depth => model.depth,
             initial_scale => model.initial_scale,
             inference => posterior.inference,

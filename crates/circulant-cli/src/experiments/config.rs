@@ -119,7 +119,7 @@ impl Default for DataConfig {
     }
 }
 
-/// The six models.
+/// What a model's hidden layers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelKind {
@@ -127,6 +127,8 @@ pub enum ModelKind {
     SpectralBccb,
     /// Circulant in the spectrum: 1D.
     SpectralCirculant,
+    /// A matrix of circulant blocks, in the spectrum.
+    BlockCirculant,
     /// Block-circulant with a spatial filter.
     Bccb,
     /// Circulant with a spatial filter.
@@ -138,8 +140,19 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
-    /// In the order of the paper's table.
-    pub const ALL: [Self; 6] = [
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::SpectralBccb,
+        Self::SpectralCirculant,
+        Self::BlockCirculant,
+        Self::Bccb,
+        Self::Circulant,
+        Self::Conv2d,
+        Self::Dense,
+    ];
+
+    /// The six of the paper's table, in its order.
+    pub const PAPER: [Self; 6] = [
         Self::SpectralBccb,
         Self::SpectralCirculant,
         Self::Bccb,
@@ -153,6 +166,7 @@ impl ModelKind {
         match self {
             Self::SpectralBccb => "spectral-bccb",
             Self::SpectralCirculant => "spectral-circulant",
+            Self::BlockCirculant => "block-circulant",
             Self::Bccb => "bccb",
             Self::Circulant => "circulant",
             Self::Conv2d => "conv2d",
@@ -165,6 +179,7 @@ impl ModelKind {
         match self {
             Self::SpectralBccb => "spectral BCCB",
             Self::SpectralCirculant => "spectral circulant",
+            Self::BlockCirculant => "block circulant",
             Self::Bccb => "spatial BCCB",
             Self::Circulant => "spatial circulant",
             Self::Conv2d => "Conv2d",
@@ -177,6 +192,7 @@ impl ModelKind {
         match self {
             Self::SpectralBccb => HiddenKind::SpectralBccb,
             Self::SpectralCirculant => HiddenKind::SpectralCirculant,
+            Self::BlockCirculant => HiddenKind::BlockCirculant,
             Self::Bccb => HiddenKind::SpatialBccb,
             Self::Circulant => HiddenKind::SpatialCirculant,
             Self::Conv2d => HiddenKind::Convolution,
@@ -193,7 +209,7 @@ impl ModelKind {
 
     /// Whether the hidden layers have a spectral prior.
     pub fn is_spectral(self) -> bool {
-        matches!(self, Self::SpectralBccb | Self::SpectralCirculant)
+        self.hidden().is_spectral()
     }
 }
 
@@ -206,12 +222,15 @@ pub struct ModelConfig {
     /// Output channels of a BCCB or convolutional layer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channels: Option<usize>,
-    /// Outputs of a dense layer, if not as many as inputs.
+    /// Outputs of a dense or block-circulant layer, if not as many as inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
-    /// The lowest bins of a spectral circulant layer, if not all.
+    /// The lowest bins of a spectral circulant or block-circulant layer, if not all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modes: Option<usize>,
+    /// The length of a block of a block-circulant layer; 16 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<usize>,
     /// The number of hidden layers.
     pub depth: usize,
     /// What the initial weights of the hidden layers are multiplied by.
@@ -225,6 +244,7 @@ impl Default for ModelConfig {
             channels: None,
             width: None,
             modes: None,
+            block: None,
             depth: 1,
             initial_scale: 4.0,
         }

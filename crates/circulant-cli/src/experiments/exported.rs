@@ -23,6 +23,7 @@ pub fn describe(folder: &RunFolder, steps: u64) -> SavedClassifier {
         .with_channels(config.model.channels)
         .with_width(config.model.width)
         .with_modes(config.model.modes)
+        .with_block(config.model.block)
         .with_depth(config.model.depth);
     let bayesian = config.posterior.inference == Inference::Bayesian;
     let mut saved = SavedClassifier::new(&model, bayesian.then_some(config.posterior.rank));
@@ -58,6 +59,7 @@ pub fn load(path: &Path) -> anyhow::Result<LoadedRun> {
     config.model.channels = saved.channels;
     config.model.width = saved.width;
     config.model.modes = saved.modes;
+    config.model.block = saved.block;
     config.model.depth = saved.depth;
     config.posterior.learn_slope = saved.learned_slope;
     config.posterior.slope = saved.slope;

@@ -44,6 +44,7 @@ fn classifier(config: &RunConfig, image: [usize; 3], classes: usize) -> ImageCla
         .with_channels(config.model.channels)
         .with_width(config.model.width)
         .with_modes(config.model.modes)
+        .with_block(config.model.block)
         .with_depth(config.model.depth)
         .with_initial_scale(config.model.initial_scale)
         .with_seed(config.training.seed)

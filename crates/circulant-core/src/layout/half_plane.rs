@@ -18,6 +18,7 @@
 use num_complex::Complex;
 
 use super::bin::{Bin, Bins};
+use super::half_spectrum::HalfSpectrum;
 use super::wrapped_radius;
 use crate::error::{SizeError, expect_positive, product};
 use crate::scalar::Scalar;
@@ -96,6 +97,26 @@ impl HalfPlane {
             layout.rows.push(row);
         }
         Ok(layout)
+    }
+
+    /// The bins of a signal as a plane of one row: what several channels of signals have, that is a matrix of circulant blocks.
+    ///
+    /// ```
+    /// use circulant_core::{HalfPlane, HalfSpectrum};
+    ///
+    /// let row = HalfPlane::of_signal(&HalfSpectrum::with_modes(16, 4)?)?;
+    /// assert_eq!((row.height(), row.width(), row.coordinates()), (1, 16, 7));
+    /// # Ok::<(), circulant_core::SizeError>(())
+    /// ```
+    pub fn of_signal(half: &HalfSpectrum) -> Result<Self, SizeError> {
+        let last = half.bins() - 1;
+        let cutoff = if half.modes() == half.bins() {
+            1.0
+        } else {
+            // Between the last bin that is kept and the next one, so that no rounding matters.
+            (half.modes() as f64 - 0.5) / last as f64
+        };
+        Self::with_radius(1, half.length(), cutoff)
     }
 
     /// The image height `H`.
@@ -351,6 +372,18 @@ mod tests {
                     .map(|i| layout.multiplicity(i / layout.columns(), i % layout.columns()))
                     .sum();
                 assert_eq!(total, height * width);
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_has_the_bins_of_its_signal() {
+        for length in 1..40 {
+            for modes in 1..=length / 2 + 1 {
+                let half = HalfSpectrum::with_modes(length, modes).expect("valid");
+                let row = HalfPlane::of_signal(&half).expect("valid");
+                assert!(row.iter().eq(half.iter()), "{length}, {modes}");
+                assert_eq!(row.coordinates(), half.coordinates());
             }
         }
     }

@@ -3,8 +3,8 @@
 //!
 //! | function | `x` | coordinates | bias | output |
 //! | --- | --- | --- | --- | --- |
-//! | [`circulant_1d`] | `[..., d]` | `[d_eff]` | `[1]` or `[d]` | `[..., d]` |
-//! | [`circulant_1d_filters`] | `[..., d]` | `[filters, d_eff]` | `[filters, 1]` or `[filters, d]` | `[filters, ..., d]` |
+//! | [`circulant_1d`] | `[..., C_in*d]` | `[d_eff]` | `[C_out]` or `[C_out*d]` | `[..., C_out*d]` |
+//! | [`circulant_1d_filters`] | `[..., C_in*d]` | `[filters, d_eff]` | `[filters, C_out]` or `[filters, C_out*d]` | `[filters, ..., C_out*d]` |
 //! | [`bccb_2d`] | `[batch, C_in, H, W]` | `[coordinate, C_in, C_out]` | `[C_out]` | `[batch, C_out, H, W]` |
 //! | [`bccb_2d_filters`] | `[batch, C_in, H, W]` | `[filters, coordinate, C_in, C_out]` | `[filters, C_out]` | `[filters, batch, C_out, H, W]` |
 //! | [`circulant_readout`] | `[batch, ...]` | `[d_eff]` | `[C_out]`, and a weight and a constant | `[batch, classes]` |
@@ -32,14 +32,15 @@ pub use self::transformer::{attention, dropout, gelu, layer_norm};
 use crate::backend::CirculantOps;
 use crate::operator::{Layout, Operator};
 
-/// `y = act(IRFFT(h * RFFT(x)) + b)` over the last axis.
+/// `y = act(IRFFT(h * RFFT(x)) + b)` over the last axis; with an operator of [`Operator::blocks`] a matrix of circulant blocks,
+/// `Y[o] = act(IRFFT(sum_c K[o,c] * RFFT(X[c])) + b[o])`. A signal has one channel, `C_in = C_out = 1`.
 ///
 /// # Shapes
 ///
-/// - x: `[..., d]`
-/// - coordinates: `[d_eff]`
-/// - bias: `[1]` or `[d]`
-/// - output: `[..., d]`
+/// - x: `[..., C_in*d]`
+/// - coordinates: `[d_eff]`, of blocks in the order `[coordinate, C_in, C_out]`
+/// - bias: `[C_out]` or `[C_out*d]`
+/// - output: `[..., C_out*d]`
 ///
 /// # Panics
 ///
@@ -73,18 +74,19 @@ pub fn circulant_1d<const D: usize>(
         bias.as_ref().map(|b| b.dims()),
         operator,
     );
-    let shape = x.shape();
-    run(x, coordinates, bias, operator, shape)
+    let mut shape = x.dims();
+    shape[D - 1] = operator.output_len();
+    run(x, coordinates, bias, operator, Shape::from(shape))
 }
 
 /// [`circulant_1d`] with several filters on the same input; `D_OUT` is `D + 1`.
 ///
 /// # Shapes
 ///
-/// - x: `[..., d]`
+/// - x: `[..., C_in*d]`
 /// - coordinates: `[filters, d_eff]`
-/// - bias: `[filters, 1]` or `[filters, d]`
-/// - output: `[filters, ..., d]`
+/// - bias: `[filters, C_out]` or `[filters, C_out*d]`
+/// - output: `[filters, ..., C_out*d]`
 ///
 /// # Panics
 ///
@@ -110,6 +112,7 @@ pub fn circulant_1d_filters<const D: usize, const D_OUT: usize>(
     );
     let mut shape = vec![filters];
     shape.extend(x.dims());
+    shape[D] = operator.output_len();
     run(x, coordinates, bias, operator, Shape::from(shape))
 }
 
@@ -118,16 +121,16 @@ pub fn circulant_1d_filters<const D: usize, const D_OUT: usize>(
 /// # Shapes
 ///
 /// - x: `[batch, C_in, H, W]`
-/// - coordinates: `[coordinate, C_in, C_out]`
+/// - coordinates: `[coordinate, C_in, C_out]`, or the same values in another shape
 /// - bias: `[C_out]`
 /// - output: `[batch, C_out, H, W]`
 ///
 /// # Panics
 ///
 /// Panics, naming both sizes, if a tensor does not fit the operator.
-pub fn bccb_2d(
+pub fn bccb_2d<const C: usize>(
     x: Tensor<4>,
-    coordinates: Tensor<3>,
+    coordinates: Tensor<C>,
     bias: Option<Tensor<1>>,
     operator: &Operator,
 ) -> Tensor<4> {
@@ -147,16 +150,16 @@ pub fn bccb_2d(
 /// # Shapes
 ///
 /// - x: `[batch, C_in, H, W]`
-/// - coordinates: `[filters, coordinate, C_in, C_out]`
+/// - coordinates: `[filters, coordinate, C_in, C_out]`, or `[filters, ...]` with the same values
 /// - bias: `[filters, C_out]`
 /// - output: `[filters, batch, C_out, H, W]`
 ///
 /// # Panics
 ///
 /// Panics, naming both sizes, if a tensor does not fit the operator.
-pub fn bccb_2d_filters(
+pub fn bccb_2d_filters<const C: usize>(
     x: Tensor<4>,
-    coordinates: Tensor<4>,
+    coordinates: Tensor<C>,
     bias: Option<Tensor<2>>,
     operator: &Operator,
 ) -> Tensor<5> {
@@ -255,10 +258,12 @@ fn check_len(what: &str, got: usize, expected: usize) {
 }
 
 fn check_signal(x: &[usize], operator: &Operator) {
-    let Layout::Signal(half) = operator.layout() else {
-        panic!("a 1D function needs an operator of Operator::signal, got one for images")
-    };
-    let length = half.length();
+    let (height, _) = operator.layout().grid();
+    assert!(
+        height == 1,
+        "a 1D function needs an operator of Operator::signal or Operator::blocks, got one for images"
+    );
+    let length = operator.input_len();
     assert!(
         x.last() == Some(&length),
         "x must be [..., {length}], got {x:?}"

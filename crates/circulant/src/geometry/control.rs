@@ -3,7 +3,7 @@
 //! | layer | what is done |
 //! | --- | --- |
 //! | [`SpectralCirculant1d`], [`Circulant1d`] | every bin with `abs(h_k) > limit` is shortened to `limit`, phases stay |
-//! | [`SpectralBccb2d`], [`Bccb2d`] | every singular value of every `K(u, v)` above `limit` is lowered to `limit` |
+//! | [`BlockCirculant1d`], [`SpectralBccb2d`], [`Bccb2d`] | every singular value of every `K(u, v)` above `limit` is lowered to `limit` |
 //! | `Linear` | the whole matrix is scaled to the norm `limit`, if it is above |
 //! | `Conv2d` ([`clip_convolution`]) | the same, with the upper bound of its norm |
 //!
@@ -24,7 +24,10 @@ use circulant_kernels::{clip_norm_1d, clip_norm_2d};
 
 use super::{GeometryError, OperatorNorm, SameConvolution};
 use crate::models::{HiddenLayer, ImageClassifier};
-use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host, with_values};
+use crate::nn::{
+    Bccb2d, BlockCirculant1d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host,
+    with_values,
+};
 use crate::operator::{Layout, Operator};
 
 /// What can be brought below a norm.
@@ -115,7 +118,7 @@ macro_rules! spectral {
     )*};
 }
 
-spectral!(SpectralCirculant1d, SpectralBccb2d);
+spectral!(SpectralCirculant1d, BlockCirculant1d, SpectralBccb2d);
 
 /// The filter whose spectrum is that of `filter`, clipped.
 fn clipped_filter<const D: usize>(
@@ -196,6 +199,7 @@ impl NormControl for ImageClassifier {
         for layer in self.body.iter_mut().chain([&mut self.hidden]) {
             match layer {
                 HiddenLayer::SpectralCirculant(layer) => layer.clip_norm(limit),
+                HiddenLayer::BlockCirculant(layer) => layer.clip_norm(limit),
                 HiddenLayer::SpectralBccb(layer) => layer.clip_norm(limit),
                 HiddenLayer::SpatialCirculant(layer) => layer.clip_norm(limit),
                 HiddenLayer::SpatialBccb(layer) => layer.clip_norm(limit),

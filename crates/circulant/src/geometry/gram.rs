@@ -3,7 +3,7 @@
 //! | layer | bound |
 //! | --- | --- |
 //! | [`SpectralCirculant1d`], [`Circulant1d`] | `max_k abs(h_k)`, the norm itself |
-//! | [`SpectralBccb2d`], [`Bccb2d`] | the Gram bound `(sum_i sigma_i^p)^(1/p)` of the matrix with the largest norm, `p = 2^(squarings + 2)` |
+//! | [`BlockCirculant1d`], [`SpectralBccb2d`], [`Bccb2d`] | the Gram bound `(sum_i sigma_i^p)^(1/p)` of the matrix with the largest norm, `p = 2^(squarings + 2)` |
 //! | `Linear` | the Gram bound of its matrix |
 //!
 //! The Gram bound is smooth where singular values meet and never below the norm. It is positively homogeneous of degree one in the parameters `a`,
@@ -19,8 +19,10 @@ use circulant_kernels::{
 };
 
 use super::GeometryError;
-use crate::functional::{coordinates_of_filter_1d, coordinates_of_filter_2d};
-use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host};
+use crate::nn::{
+    Bccb2d, BlockCirculant1d, Circulant1d, CirculantLayer, SpectralBccb2d, SpectralCirculant1d,
+    to_host,
+};
 use crate::operator::Layout;
 
 /// A layer whose norm can be part of a loss.
@@ -80,8 +82,8 @@ fn largest_bin_gradient(half: &HalfSpectrum, coordinates: &[f64]) -> Vec<f64> {
 }
 
 /// The bound of a spectrum.
-fn spectrum_bound<const D: usize>(
-    coordinates: Tensor<D>,
+fn spectrum_bound(
+    coordinates: Tensor<1>,
     layout: &Layout,
     squarings: usize,
 ) -> Result<Tensor<1>, GeometryError> {
@@ -101,33 +103,23 @@ fn spectrum_bound<const D: usize>(
     Ok(homogeneous(coordinates, gradient))
 }
 
-impl NormPenalty for SpectralCirculant1d {
-    fn gram_bound(&self, squarings: usize) -> Result<Tensor<1>, GeometryError> {
-        spectrum_bound(self.coordinates.val(), self.operator().layout(), squarings)
-    }
+macro_rules! circulant {
+    ($($layer:ty),*) => {$(
+        impl NormPenalty for $layer {
+            fn gram_bound(&self, squarings: usize) -> Result<Tensor<1>, GeometryError> {
+                spectrum_bound(self.spectrum_coordinates(), self.operator().layout(), squarings)
+            }
+        }
+    )*};
 }
 
-impl NormPenalty for SpectralBccb2d {
-    fn gram_bound(&self, squarings: usize) -> Result<Tensor<1>, GeometryError> {
-        spectrum_bound(self.coordinates.val(), self.operator().layout(), squarings)
-    }
-}
-
-impl NormPenalty for Circulant1d {
-    fn gram_bound(&self, squarings: usize) -> Result<Tensor<1>, GeometryError> {
-        let operator = self.operator();
-        let coordinates = coordinates_of_filter_1d(self.filter.val(), operator);
-        spectrum_bound(coordinates, operator.layout(), squarings)
-    }
-}
-
-impl NormPenalty for Bccb2d {
-    fn gram_bound(&self, squarings: usize) -> Result<Tensor<1>, GeometryError> {
-        let operator = self.operator();
-        let coordinates = coordinates_of_filter_2d(self.filter.val(), operator);
-        spectrum_bound(coordinates, operator.layout(), squarings)
-    }
-}
+circulant!(
+    SpectralCirculant1d,
+    BlockCirculant1d,
+    SpectralBccb2d,
+    Circulant1d,
+    Bccb2d
+);
 
 impl NormPenalty for Linear {
     fn gram_bound(&self, squarings: usize) -> Result<Tensor<1>, GeometryError> {

@@ -10,6 +10,7 @@ impl Lipschitz for ImageClassifier {
             let name = name.as_str();
             parts.push(match layer {
                 HiddenLayer::SpectralCirculant(layer) => NetworkBound::layer(name, layer),
+                HiddenLayer::BlockCirculant(layer) => NetworkBound::layer(name, layer),
                 HiddenLayer::SpectralBccb(layer) => NetworkBound::layer(name, layer),
                 HiddenLayer::SpatialCirculant(layer) => NetworkBound::layer(name, layer),
                 HiddenLayer::SpatialBccb(layer) => NetworkBound::layer(name, layer),

@@ -3,6 +3,7 @@
 //! | layer | norm | exact? |
 //! | --- | --- | --- |
 //! | [`SpectralCirculant1d`], [`Circulant1d`] | `max_k abs(h_k)` (equation 13 of the paper) | yes; an upper bound when `d_in != d_out` |
+//! | [`BlockCirculant1d`] | the largest `sigma_max(K(k))` over the bins | yes; an upper bound when `block` does not divide both sizes |
 //! | [`SpectralBccb2d`], [`Bccb2d`] | the largest `sigma_max(K(u, v))` over the half plane (equation 14) | yes |
 //! | `Linear` | `sigma_max(W)` | yes |
 //! | `Conv2d` with zeros around the image | that of the circular convolution on a padded grid | an upper bound |
@@ -15,14 +16,17 @@ use std::sync::Arc;
 use burn::module::Param;
 use burn::nn::conv::Conv2d;
 use burn::nn::{Linear, PaddingConfig2d};
-use burn::tensor::{DType, Tensor};
+use burn::tensor::Tensor;
 use circulant_kernels::{
     NormEnclosure, convolution_norm_bound, matrix_norm, operator_norm_1d, operator_norm_2d,
 };
 
 use super::rounding::{LinearRounding, UNIT_DOUBLE, filter_error};
 use super::{Estimate, GeometryError, LayerBound, LowerBound, UpperBound};
-use crate::nn::{Bccb2d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host};
+use crate::nn::{
+    Bccb2d, BlockCirculant1d, Circulant1d, LayerValues, SpectralBccb2d, SpectralCirculant1d,
+    to_host,
+};
 use crate::operator::Layout;
 
 /// An operator norm from both sides.
@@ -121,129 +125,56 @@ pub(super) fn spectrum_norm(
     .map_err(GeometryError::of_layer(name))
 }
 
-/// What the four circulant layers share.
-struct CirculantSpectrum<'a> {
-    layout: &'a Layout,
-    coordinates: Vec<f64>,
-    /// The norm of the spatial filters, where these are the parameters.
-    filter: Option<UpperBound>,
-    dtype: DType,
-    bias: Option<&'a Param<Tensor<1>>>,
-    inputs: usize,
-    outputs: usize,
-    /// Whether the input is padded or the output cropped.
-    is_cropped: bool,
-}
-
-impl CirculantSpectrum<'_> {
-    fn bound(self, name: &str) -> Result<LayerBound, GeometryError> {
-        let (height, width) = self.layout.grid();
-        let grid = [height, width];
-        let channels = self.layout.channels().into();
-        let enclosure = spectrum_norm(self.layout, &self.coordinates, name)?;
-        let mut norm = match self.filter {
-            None => NormBounds::exact(enclosure),
-            Some(filter) => NormBounds::widened(enclosure, filter_error(grid, filter, UNIT_DOUBLE)),
-        };
-        // The transform is as long as the longer side, whatever is cropped.
-        let whole = norm.upper;
-        if self.is_cropped {
-            norm = norm.only_upper();
+/// The bound of any circulant layer.
+fn circulant_bound(layer: &impl LayerValues, name: &str) -> Result<LayerBound, GeometryError> {
+    let map = layer.map();
+    let (layout, sizes) = (map.operator().layout(), [map.d_in(), map.d_out()]);
+    // The norm of the spatial filters, where these are the parameters.
+    let filter = if layer.is_spatial() {
+        let norm = UpperBound::norm(&layer.host_filters());
+        if !norm.is_finite() {
+            let layer = name.to_owned();
+            return Err(GeometryError::NotFinite { layer });
         }
-        let bias = bias_norm(self.bias, self.outputs, name)?;
-        let rounding = LinearRounding::circulant(grid, channels, whole, bias, self.filter);
-        let sizes = [self.inputs, self.outputs];
-        Ok(LayerBound::new(
-            name, norm, bias, sizes, rounding, self.dtype,
-        ))
+        Some(norm)
+    } else {
+        None
+    };
+    let grid = layout.grid().into();
+    let enclosure = spectrum_norm(layout, &layer.host_coordinates(), name)?;
+    let mut norm = match filter {
+        None => NormBounds::exact(enclosure),
+        Some(filter) => NormBounds::widened(enclosure, filter_error(grid, filter, UNIT_DOUBLE)),
+    };
+    // The operator is larger than the layer where the input is padded or the output cropped.
+    let whole = norm.upper;
+    if map.exact_operator().is_none() {
+        norm = norm.only_upper();
     }
+    let bias = bias_norm(layer.bias_parameter(), map.d_out(), name)?;
+    let channels = layout.channels().into();
+    let rounding = LinearRounding::circulant(grid, channels, whole, bias, filter);
+    let dtype = layer.dtype();
+    Ok(LayerBound::new(name, norm, bias, sizes, rounding, dtype))
 }
 
-impl OperatorNorm for SpectralCirculant1d {
-    fn layer_bound(&self, name: &str) -> Result<LayerBound, GeometryError> {
-        CirculantSpectrum {
-            layout: self.operator().layout(),
-            coordinates: to_host(self.coordinates.val()),
-            dtype: self.coordinates.val().dtype(),
-            filter: None,
-            bias: self.bias.as_ref(),
-            inputs: self.d_in(),
-            outputs: self.d_out(),
-            is_cropped: self.d_in() != self.d_out(),
+macro_rules! circulant {
+    ($($layer:ty),*) => {$(
+        impl OperatorNorm for $layer {
+            fn layer_bound(&self, name: &str) -> Result<LayerBound, GeometryError> {
+                circulant_bound(self, name)
+            }
         }
-        .bound(name)
-    }
+    )*};
 }
 
-impl OperatorNorm for SpectralBccb2d {
-    fn layer_bound(&self, name: &str) -> Result<LayerBound, GeometryError> {
-        CirculantSpectrum {
-            layout: self.operator().layout(),
-            coordinates: to_host(self.coordinates.val()),
-            dtype: self.coordinates.val().dtype(),
-            filter: None,
-            bias: self.bias.as_ref(),
-            inputs: self.operator().input_len(),
-            outputs: self.operator().output_len(),
-            is_cropped: false,
-        }
-        .bound(name)
-    }
-}
-
-/// The spectrum of spatial filters and their norm.
-fn analysed<const D: usize>(
-    filter: Tensor<D>,
-    operator: &crate::operator::Operator,
-    name: &str,
-) -> Result<(Vec<f64>, UpperBound), GeometryError> {
-    let filter = to_host(filter);
-    let norm = UpperBound::norm(&filter);
-    if !norm.is_finite() {
-        let layer = name.to_owned();
-        return Err(GeometryError::NotFinite { layer });
-    }
-    let mut coordinates = vec![0.0; operator.coordinates()];
-    operator
-        .plans::<f64>()
-        .filters
-        .analyse(&filter, &mut coordinates)?;
-    Ok((coordinates, norm))
-}
-
-impl OperatorNorm for Circulant1d {
-    fn layer_bound(&self, name: &str) -> Result<LayerBound, GeometryError> {
-        let (coordinates, filter) = analysed(self.filter.val(), self.operator(), name)?;
-        CirculantSpectrum {
-            layout: self.operator().layout(),
-            coordinates,
-            dtype: self.filter.val().dtype(),
-            filter: Some(filter),
-            bias: self.bias.as_ref(),
-            inputs: self.d_in(),
-            outputs: self.d_out(),
-            is_cropped: self.d_in() != self.d_out(),
-        }
-        .bound(name)
-    }
-}
-
-impl OperatorNorm for Bccb2d {
-    fn layer_bound(&self, name: &str) -> Result<LayerBound, GeometryError> {
-        let (coordinates, filter) = analysed(self.filter.val(), self.operator(), name)?;
-        CirculantSpectrum {
-            layout: self.operator().layout(),
-            coordinates,
-            dtype: self.filter.val().dtype(),
-            filter: Some(filter),
-            bias: self.bias.as_ref(),
-            inputs: self.operator().input_len(),
-            outputs: self.operator().output_len(),
-            is_cropped: false,
-        }
-        .bound(name)
-    }
-}
+circulant!(
+    SpectralCirculant1d,
+    BlockCirculant1d,
+    SpectralBccb2d,
+    Circulant1d,
+    Bccb2d
+);
 
 impl OperatorNorm for Linear {
     fn layer_bound(&self, name: &str) -> Result<LayerBound, GeometryError> {

@@ -1,6 +1,6 @@
 //! All singular values of a layer, as estimates in falling order: what [`OperatorNorm`](super::OperatorNorm) bounds the first of.
 //!
-//! A circulant matrix is normal, so they are `|h_k|`; a BCCB layer of several channels has those of the channel matrices of
+//! A circulant matrix is normal, so they are `|h_k|`; a layer of several channels or blocks has those of the matrices of
 //! its bins; a dense matrix is a BCCB layer on images of one pixel.
 
 use burn::nn::Linear;
@@ -9,9 +9,10 @@ use circulant_kernels::singular_values_2d;
 use super::{GeometryError, SameConvolution};
 use crate::models::{HiddenLayer, ImageClassifier};
 use crate::nn::{
-    Bccb2d, Circulant1d, CirculantLayer, SpectralBccb2d, SpectralCirculant1d, to_host,
+    Bccb2d, BlockCirculant1d, Circulant1d, LayerValues, SpectralBccb2d, SpectralCirculant1d,
+    to_host,
 };
-use crate::operator::{Complex, HalfPlane, Layout};
+use crate::operator::{Complex, HalfPlane, Layout, Operator};
 
 /// A linear layer whose singular values can be computed.
 ///
@@ -54,42 +55,35 @@ fn of_signal(length: usize, bins: &[Complex<f64>]) -> Vec<f64> {
     values
 }
 
-macro_rules! signal {
-    ($layer:ty) => {
+macro_rules! circulant {
+    ($($layer:ty),*) => {$(
         impl SingularValues for $layer {
             fn singular_values(&self) -> Result<Vec<f64>, GeometryError> {
-                if self.exact_operator().is_none() {
+                match self.map().exact_operator().map(Operator::layout) {
                     // Cropped or padded: some matrix.
-                    let matrix = self.dense_matrix();
-                    let [rows, columns] = matrix.dims();
-                    return of_matrix([rows, columns], &to_host(matrix));
+                    None => {
+                        let matrix = self.dense_matrix();
+                        of_matrix(matrix.dims(), &to_host(matrix))
+                    }
+                    Some(Layout::Signal(half)) => {
+                        Ok(of_signal(half.length(), &self.half_spectrum()))
+                    }
+                    Some(Layout::Image { plane, channels_in, channels_out }) => {
+                        of_plane(plane, [*channels_in, *channels_out], &self.host_coordinates())
+                    }
                 }
-                Ok(of_signal(self.d_in(), &self.half_spectrum()))
             }
         }
-    };
+    )*};
 }
 
-signal!(SpectralCirculant1d);
-signal!(Circulant1d);
-
-macro_rules! image {
-    ($layer:ty) => {
-        impl SingularValues for $layer {
-            fn singular_values(&self) -> Result<Vec<f64>, GeometryError> {
-                let operator = self.exact_operator().map(|operator| operator.layout());
-                let Some(Layout::Image { plane, .. }) = operator else {
-                    unreachable!("a BCCB layer is one operator on images");
-                };
-                let coordinates = to_host(self.spectrum_coordinates());
-                of_plane(plane, self.channels(), &coordinates)
-            }
-        }
-    };
-}
-
-image!(SpectralBccb2d);
-image!(Bccb2d);
+circulant!(
+    SpectralCirculant1d,
+    BlockCirculant1d,
+    SpectralBccb2d,
+    Circulant1d,
+    Bccb2d
+);
 
 impl SingularValues for Linear {
     fn singular_values(&self) -> Result<Vec<f64>, GeometryError> {
@@ -130,6 +124,7 @@ impl HiddenLayer {
         match self {
             Self::SpectralCirculant(layer) => layer.singular_values(),
             Self::SpatialCirculant(layer) => layer.singular_values(),
+            Self::BlockCirculant(layer) => layer.singular_values(),
             Self::SpectralBccb(layer) => layer.singular_values(),
             Self::SpatialBccb(layer) => layer.singular_values(),
             Self::Convolution(layer) => SameConvolution::new(layer, grid).singular_values(),

@@ -1,4 +1,4 @@
-//! The hidden layers of an image classifier, all six kinds behind one interface: images to images of the
+//! The hidden layers of an image classifier, all kinds behind one interface: images to images of the
 //! same size.
 
 use burn::config::Config;
@@ -8,13 +8,15 @@ use burn::nn::conv::Conv2d;
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::Activation;
 
+use super::ImageClassifierConfig;
 use super::seeds::{linear, same_convolution};
 use crate::LayerError;
 use crate::data::{Examples, Inputs};
 use crate::functional;
 use crate::nn::{
-    Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, CirculantLayer, SpectralBccb2d,
-    SpectralBccb2dConfig, SpectralCirculant1d, SpectralCirculant1dConfig, to_host, with_values,
+    Bccb2d, Bccb2dConfig, BlockCirculant1d, BlockCirculant1dConfig, Circulant1d, Circulant1dConfig,
+    CirculantLayer, SpectralBccb2d, SpectralBccb2dConfig, SpectralCirculant1d,
+    SpectralCirculant1dConfig, to_host, with_values,
 };
 use crate::operator::Layout;
 
@@ -24,6 +26,8 @@ use crate::operator::Layout;
 pub enum HiddenKind {
     /// [`SpectralCirculant1d`].
     SpectralCirculant,
+    /// [`BlockCirculant1d`].
+    BlockCirculant,
     /// [`SpectralBccb2d`].
     SpectralBccb,
     /// [`Circulant1d`].
@@ -38,9 +42,10 @@ pub enum HiddenKind {
 
 impl HiddenKind {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::SpectralBccb,
         Self::SpectralCirculant,
+        Self::BlockCirculant,
         Self::SpatialBccb,
         Self::SpatialCirculant,
         Self::Convolution,
@@ -55,6 +60,24 @@ impl HiddenKind {
             Self::SpectralBccb | Self::SpatialBccb => 1,
             _ => channels_in,
         }
+    }
+
+    /// Whether the parameters are coordinates of a spectrum.
+    pub fn is_spectral(self) -> bool {
+        matches!(
+            self,
+            Self::SpectralCirculant | Self::BlockCirculant | Self::SpectralBccb
+        )
+    }
+
+    /// Whether the number of outputs can be chosen.
+    pub fn has_width(self) -> bool {
+        matches!(self, Self::Dense | Self::BlockCirculant)
+    }
+
+    /// Whether the number of bins can be chosen.
+    pub fn has_modes(self) -> bool {
+        matches!(self, Self::SpectralCirculant | Self::BlockCirculant)
     }
 
     /// Whether the number of output channels can be chosen.
@@ -75,6 +98,8 @@ impl HiddenKind {
 pub enum HiddenLayer {
     /// Circulant in the spectrum.
     SpectralCirculant(SpectralCirculant1d),
+    /// Circulant blocks in the spectrum.
+    BlockCirculant(BlockCirculant1d),
     /// BCCB in the spectrum.
     SpectralBccb(SpectralBccb2d),
     /// Circulant with a spatial filter.
@@ -94,10 +119,17 @@ pub(super) struct HiddenShape {
     pub(super) channels: [usize; 2],
     /// `[height, width]`.
     pub(super) grid: [usize; 2],
-    /// Outputs of a dense layer, if not as many as inputs.
+    /// Outputs of a dense or block-circulant layer, if not as many as inputs.
     pub(super) width: Option<usize>,
-    /// The lowest bins of a spectral circulant layer, if not all.
+    /// The lowest bins of a spectral circulant or block-circulant layer, if not all.
     pub(super) modes: Option<usize>,
+    /// The length of a block of a block-circulant layer, if not the default.
+    pub(super) block: Option<usize>,
+}
+
+/// The length of a block for a layer of these sizes.
+pub(super) fn default_block(block: Option<usize>, [inputs, outputs]: [usize; 2]) -> usize {
+    block.unwrap_or(ImageClassifierConfig::DEFAULT_BLOCK.min(inputs.max(outputs)))
 }
 
 impl HiddenLayer {
@@ -108,6 +140,7 @@ impl HiddenLayer {
             grid,
             width,
             modes,
+            block,
         } = shape;
         let pixels = channels[0] * grid[0] * grid[1];
         Ok(match kind {
@@ -116,6 +149,14 @@ impl HiddenLayer {
                     .with_modes(modes)
                     .with_seed(Some(seed));
                 Self::SpectralCirculant(config.try_init(device)?)
+            }
+            HiddenKind::BlockCirculant => {
+                let sizes = [pixels, width.unwrap_or(pixels)];
+                let block = default_block(block, sizes);
+                let config = BlockCirculant1dConfig::new(sizes[0], sizes[1], block)
+                    .with_modes(modes)
+                    .with_seed(Some(seed));
+                Self::BlockCirculant(config.try_init(device)?)
             }
             HiddenKind::SpectralBccb => {
                 let config = SpectralBccb2dConfig::new(channels, grid).with_seed(Some(seed));
@@ -136,10 +177,11 @@ impl HiddenLayer {
         })
     }
 
-    /// Which of the six it is.
+    /// Which of the kinds it is.
     pub fn kind(&self) -> HiddenKind {
         match self {
             Self::SpectralCirculant(_) => HiddenKind::SpectralCirculant,
+            Self::BlockCirculant(_) => HiddenKind::BlockCirculant,
             Self::SpectralBccb(_) => HiddenKind::SpectralBccb,
             Self::SpatialCirculant(_) => HiddenKind::SpatialCirculant,
             Self::SpatialBccb(_) => HiddenKind::SpatialBccb,
@@ -156,6 +198,7 @@ impl HiddenLayer {
         }
         match self {
             Self::SpectralCirculant(layer) => scale(&mut layer.coordinates, factor),
+            Self::BlockCirculant(layer) => scale(&mut layer.coordinates, factor),
             Self::SpectralBccb(layer) => scale(&mut layer.coordinates, factor),
             Self::SpatialCirculant(layer) => scale(&mut layer.filter, factor),
             Self::SpatialBccb(layer) => scale(&mut layer.filter, factor),
@@ -169,25 +212,26 @@ impl HiddenLayer {
     /// # Shapes
     ///
     /// - images: `[batch, channels, height, width]`
-    /// - output: the same grid, perhaps with other channels; `[batch, width, 1, 1]` of a dense layer with a width of its own
+    /// - output: the same grid, perhaps with other channels; `[batch, width, 1, 1]` of a layer with a width of its own
     pub fn forward_tanh(&self, images: Tensor<4>) -> Tensor<4> {
         let dims = images.dims();
         let rows = || images.clone().flatten::<2>(1, 3);
+        let as_images = |y: Tensor<2>| {
+            let [batch, width] = y.dims();
+            if width == dims[1..].iter().product::<usize>() {
+                y.reshape(dims)
+            } else {
+                y.reshape([batch, width, 1, 1])
+            }
+        };
         match self {
-            Self::SpectralCirculant(layer) => layer.forward_tanh(rows()).reshape(dims),
-            Self::SpatialCirculant(layer) => layer.forward_tanh(rows()).reshape(dims),
+            Self::SpectralCirculant(layer) => as_images(layer.forward_tanh(rows())),
+            Self::SpatialCirculant(layer) => as_images(layer.forward_tanh(rows())),
+            Self::BlockCirculant(layer) => as_images(layer.forward_tanh(rows())),
             Self::SpectralBccb(layer) => layer.forward_tanh(images),
             Self::SpatialBccb(layer) => layer.forward_tanh(images),
             Self::Convolution(layer) => functional::conv2d(layer, images, Activation::Tanh),
-            Self::Dense(layer) => {
-                let y = functional::linear(layer, rows(), Activation::Tanh);
-                let [batch, width] = y.dims();
-                if width == dims[1..].iter().product::<usize>() {
-                    y.reshape(dims)
-                } else {
-                    y.reshape([batch, width, 1, 1])
-                }
-            }
+            Self::Dense(layer) => as_images(functional::linear(layer, rows(), Activation::Tanh)),
         }
     }
 
@@ -199,6 +243,9 @@ impl HiddenLayer {
                 layer.forward_readout(rows(images), output, Activation::Tanh)
             }
             Self::SpatialCirculant(layer) => {
+                layer.forward_readout(rows(images), output, Activation::Tanh)
+            }
+            Self::BlockCirculant(layer) => {
                 layer.forward_readout(rows(images), output, Activation::Tanh)
             }
             Self::SpectralBccb(layer) => layer.forward_readout(images, output, Activation::Tanh),
@@ -229,6 +276,9 @@ impl HiddenLayer {
             Self::SpatialCirculant(layer) => {
                 layer.readout_cross_entropy(examples.map(Inputs::flatten), output, TANH)
             }
+            Self::BlockCirculant(layer) => {
+                layer.readout_cross_entropy(examples.map(Inputs::flatten), output, TANH)
+            }
             Self::SpectralBccb(layer) => layer.readout_cross_entropy(examples, output, TANH),
             Self::SpatialBccb(layer) => layer.readout_cross_entropy(examples, output, TANH),
             Self::Convolution(_) | Self::Dense(_) => {
@@ -242,6 +292,7 @@ impl HiddenLayer {
     pub fn spectrum_layout(&self) -> Option<Layout> {
         match self {
             Self::SpectralCirculant(layer) => Some(layer.spectrum_layout()),
+            Self::BlockCirculant(layer) => Some(layer.spectrum_layout()),
             Self::SpectralBccb(layer) => Some(layer.spectrum_layout()),
             _ => None,
         }

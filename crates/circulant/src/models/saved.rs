@@ -110,10 +110,13 @@ pub struct SavedClassifier {
     pub classes: usize,
     /// Output channels of the hidden layers, where they can be chosen.
     pub channels: Option<usize>,
-    /// Outputs of dense hidden layers, if not as many as inputs.
+    /// Outputs of dense or block-circulant hidden layers, if not as many as inputs.
     pub width: Option<usize>,
-    /// The lowest bins of spectral circulant layers, if not all.
+    /// The lowest bins of spectral circulant or block-circulant layers, if not all.
     pub modes: Option<usize>,
+    /// The length of a block of block-circulant layers, if not the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<usize>,
     /// The number of hidden layers.
     pub depth: usize,
     /// The rank of the posterior of spectral coordinates; none for a point estimate.
@@ -162,6 +165,7 @@ impl SavedClassifier {
             channels: config.channels,
             width: config.width,
             modes: config.modes,
+            block: config.block,
             depth: config.depth,
             rank,
             learned_slope: false,
@@ -184,6 +188,7 @@ impl SavedClassifier {
             .with_channels(self.channels)
             .with_width(self.width)
             .with_modes(self.modes)
+            .with_block(self.block)
             .with_depth(self.depth)
     }
 

@@ -29,3 +29,13 @@ impl BiasKind {
         Some(parameter(vec![0.0; len], [len], device))
     }
 }
+
+/// `none`, `scalar` or `vector`, for display.
+pub(super) fn name(bias: Option<&Param<Tensor<1>>>) -> String {
+    match bias.map(|bias| bias.shape()[0]) {
+        None => "none",
+        Some(1) => "scalar",
+        Some(_) => "vector",
+    }
+    .into()
+}

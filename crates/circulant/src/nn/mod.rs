@@ -1,28 +1,32 @@
-//! The four layers.
+//! The layers.
 //!
 //! | layer | parameters | degrees of freedom |
 //! | --- | --- | --- |
 //! | [`SpectralCirculant1d`] | free real coordinates of the half spectrum | `d`, less with a mask |
+//! | [`BlockCirculant1d`] | the same, per block of a matrix of blocks of length `b` | `b ceil(d_in/b) ceil(d_out/b)`, less with a mask |
 //! | [`SpectralBccb2d`] | the same on the half plane, per channel pair | `C_out*C_in*H*W`, less with a mask |
 //! | [`Circulant1d`] | a spatial filter | `d` |
 //! | [`Bccb2d`] | spatial filters, one per channel pair | `C_out*C_in*H*W` |
 
 mod bccb_2d;
 mod bias;
+mod block_circulant_1d;
 mod circulant_1d;
 mod circulant_layer;
-mod image_map;
 mod initial;
-mod signal_map;
+mod layer_map;
+mod layers;
 mod spectral_bccb_2d;
 mod spectral_circulant_1d;
 mod spectrum_mark;
 
 pub use bccb_2d::{Bccb2d, Bccb2dConfig};
 pub use bias::BiasKind;
+pub use block_circulant_1d::{BlockCirculant1d, BlockCirculant1dConfig};
 pub use circulant_1d::{Circulant1d, Circulant1dConfig};
 pub use circulant_layer::CirculantLayer;
 pub(crate) use initial::InitialNumbers;
+pub(crate) use layers::LayerValues;
 pub use spectral_bccb_2d::{SpectralBccb2d, SpectralBccb2dConfig};
 pub use spectral_circulant_1d::{SpectralCirculant1d, SpectralCirculant1dConfig};
 pub(crate) use spectrum_mark::{COORDINATES, SpectrumMark};
@@ -37,7 +41,15 @@ pub(crate) fn parameter<const D: usize>(
     shape: [usize; D],
     device: &Device,
 ) -> Param<Tensor<D>> {
-    Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), device))
+    Param::from_tensor(tensor(values, shape, device))
+}
+
+pub(crate) fn tensor<const D: usize>(
+    values: Vec<f64>,
+    shape: [usize; D],
+    device: &Device,
+) -> Tensor<D> {
+    Tensor::from_data(TensorData::new(values, shape), device)
 }
 
 /// The same parameter with other values, on the same device and as trainable as before.
@@ -56,11 +68,8 @@ pub(crate) fn with_values<const D: usize>(
     })
 }
 
-/// One tensor per layer as one tensor with the layers as first dimension; `D_OUT` is `D + 1`.
-fn stacked<L, const D: usize, const D_OUT: usize>(
-    members: &[&L],
-    part: impl Fn(&L) -> Tensor<D>,
-) -> Tensor<D_OUT> {
+/// One tensor per layer as one tensor with the layers as first dimension.
+fn stacked<L>(members: &[&L], part: impl Fn(&L) -> Tensor<1>) -> Tensor<2> {
     Tensor::stack(members.iter().map(|member| part(member)).collect(), 0)
 }
 

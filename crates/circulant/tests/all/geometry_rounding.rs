@@ -177,14 +177,7 @@ fn batches<const D: usize>(seed: u64, shape: [usize; D], device: &Device) -> Vec
 fn rounding_errors_stay_within_their_bound() {
     let device = circulant::cpu();
     let mut shares = Vec::new();
-    for kind in [
-        HiddenKind::SpectralCirculant,
-        HiddenKind::SpectralBccb,
-        HiddenKind::SpatialCirculant,
-        HiddenKind::SpatialBccb,
-        HiddenKind::Convolution,
-        HiddenKind::Dense,
-    ] {
+    for kind in HiddenKind::ALL {
         let model = ImageClassifierConfig::new(kind).with_seed(3).init(&device);
         let mut share = 0.0_f64;
         for x in batches(1, [0, 1, 28, 28], &device) {
@@ -203,6 +196,19 @@ fn rounding_errors_stay_within_their_bound() {
             share = share.max(rounding_share(&model, x));
         }
         shares.push((format!("head {features}"), share));
+    }
+    for (features, block) in [(9, 3), (37, 7), (64, 16), (97, 97), (250, 23), (300, 1)] {
+        let config = ImageClassifierConfig::new(HiddenKind::BlockCirculant)
+            .with_image([1, 1, features])
+            .with_width(Some(features / 2))
+            .with_block(Some(block))
+            .with_classes(5);
+        let model = config.init(&device);
+        let mut share = 0.0_f64;
+        for x in batches(2, [0, features], &device) {
+            share = share.max(rounding_share(&model, x));
+        }
+        shares.push((format!("{features} features in blocks of {block}"), share));
     }
     for grid in [[4, 6], [7, 5], [1, 17], [19, 3]] {
         let model = Images::new(grid, &device);

@@ -9,8 +9,8 @@ use circulant::models::{
     HiddenKind, ImageClassifierConfig, Projection, ProjectionKind, VisionTransformerConfig,
 };
 use circulant::nn::{
-    Bccb2dConfig, BiasKind, Circulant1dConfig, CirculantLayer, SpectralBccb2dConfig,
-    SpectralCirculant1dConfig,
+    Bccb2dConfig, BiasKind, BlockCirculant1dConfig, Circulant1dConfig, CirculantLayer,
+    SpectralBccb2dConfig, SpectralCirculant1dConfig,
 };
 use circulant::operator::Activation;
 use circulant::task::Classifier;
@@ -80,6 +80,19 @@ fn initial_layers_keep_the_variance() {
                     .init(&device)
                     .forward(unit(seed + 1000, [2, channels[0], 6, 7])),
             )
+        }));
+    }
+    for (d_in, d_out, block, modes) in [
+        (48, 48, 8, None),
+        (30, 50, 10, Some(3)),
+        (50, 30, 1, None),
+        (29, 31, 7, None),
+    ] {
+        gains.push(gain(|seed| {
+            let config = BlockCirculant1dConfig::new(d_in, d_out, block)
+                .with_modes(modes)
+                .with_seed(Some(seed));
+            host(config.init(&device).forward(unit(seed + 1000, [4, d_in])))
         }));
     }
     for gain in &gains {
@@ -161,6 +174,17 @@ fn bad_sizes_are_errors_that_name_them() {
     assert!(message(SpectralCirculant1dConfig::new(0)).contains("at least 1"));
     assert!(message(SpectralCirculant1dConfig::new(8).with_d_out(Some(0))).contains("at least 1"));
     assert!(Circulant1dConfig::new(0).try_init(&device).is_err());
+    let message =
+        |config: BlockCirculant1dConfig| config.try_init(&device).expect_err("refused").to_string();
+    let block = |length| BlockCirculant1dConfig::new(12, 8, length);
+    assert!(message(block(0)).contains("from 1 to 12"));
+    assert!(message(block(13)).contains("got 13"));
+    assert!(message(block(4).with_modes(Some(4))).contains("1..=3"));
+    assert!(message(BlockCirculant1dConfig::new(0, 8, 2)).contains("at least 1"));
+    assert!(message(BlockCirculant1dConfig::new(8, 0, 2)).contains("at least 1"));
+    let large = 1 << 40;
+    assert!(message(BlockCirculant1dConfig::new(large, large, 1)).contains("smaller sizes"));
+    assert!(message(BlockCirculant1dConfig::new(usize::MAX, 2, 1 << 62)).contains("smaller sizes"));
     for radius in [-0.5, 1.5, f64::NAN] {
         let config = SpectralBccb2dConfig::new([1, 1], [4, 4]).with_radius(radius);
         assert!(
@@ -234,6 +258,19 @@ fn display_names_the_degrees_of_freedom() {
         .init(&device)
         .to_string();
     assert!(text.contains("degrees_of_freedom: 120"), "{text}");
+    let text = BlockCirculant1dConfig::new(10, 6, 4)
+        .init(&device)
+        .to_string();
+    for part in [
+        "d_in: 10",
+        "d_out: 6",
+        "block: 4",
+        "modes: 3",
+        "degrees_of_freedom: 24",
+        "bias: vector",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
     assert!(
         Circulant1dConfig::new(16)
             .init(&device)
@@ -277,21 +314,14 @@ fn assert_all_trained<M: Module>(model: &M, logits: Tensor<2>, expected: [usize;
 fn every_parameter_of_every_model_is_trained() {
     let device = Device::flex().autodiff();
     let images = random::<4>(1, [3, 1, 28, 28], &device);
-    let kinds = [
-        HiddenKind::SpectralCirculant,
-        HiddenKind::SpectralBccb,
-        HiddenKind::SpatialCirculant,
-        HiddenKind::SpatialBccb,
-        HiddenKind::Convolution,
-        HiddenKind::Dense,
-    ];
-    for kind in kinds {
+    for kind in HiddenKind::ALL {
         let model = ImageClassifierConfig::new(kind).init(&device);
         assert_all_trained(&model, model.forward(images.clone()), [3, 10]);
     }
     let features = random::<2>(2, [3, 64], &device);
     for (kind, width) in [
         (HiddenKind::SpectralCirculant, None),
+        (HiddenKind::BlockCirculant, Some(24)),
         (HiddenKind::Dense, Some(8)),
     ] {
         let model = ImageClassifierConfig::new(kind)

@@ -6,8 +6,8 @@ use circulant::bayes::{
     AnyPosterior, BayesianConfig, PosteriorKind, RANK, Site, Slope, SpectralPrior,
 };
 use circulant::nn::{
-    Bccb2dConfig, Circulant1dConfig, SpectralBccb2d, SpectralBccb2dConfig, SpectralCirculant1d,
-    SpectralCirculant1dConfig,
+    Bccb2dConfig, BlockCirculant1d, BlockCirculant1dConfig, Circulant1dConfig, SpectralBccb2d,
+    SpectralBccb2dConfig, SpectralCirculant1d, SpectralCirculant1dConfig,
 };
 use circulant::noise::{Noise, Purpose};
 
@@ -27,6 +27,7 @@ enum Part {
 #[derive(Module, Debug)]
 struct Own {
     wide: SpectralCirculant1d,
+    blocks: BlockCirculant1d,
     parts: Vec<Part>,
     read: Linear,
 }
@@ -35,6 +36,7 @@ fn own() -> Own {
     let device = circulant::cpu();
     Own {
         wide: SpectralCirculant1dConfig::new(24).init(&device),
+        blocks: BlockCirculant1dConfig::new(10, 7, 4).init(&device),
         parts: vec![Part::Branch(Branch {
             narrow: SpectralCirculant1dConfig::new(10)
                 .with_modes(Some(4))
@@ -63,6 +65,7 @@ fn a_spectral_layer_has_the_spectral_prior_wherever_it_is() {
     let network = BayesianConfig::new().init(model.clone()).expect("fits");
     let spectral = [
         ("wide.coordinates", model.wide.spectrum_layout()),
+        ("blocks.coordinates", model.blocks.spectrum_layout()),
         (
             "parts.0.narrow.coordinates",
             branch.narrow.spectrum_layout(),
@@ -106,7 +109,7 @@ fn a_spectral_layer_has_the_spectral_prior_wherever_it_is() {
 fn a_given_default_holds_for_spectral_layers_too() {
     let network = BayesianConfig::new().with_default(Site::default());
     let network = network.init(own()).expect("fits");
-    assert_eq!(network.posteriors().count(), 8);
+    assert_eq!(network.posteriors().count(), 10);
     for (path, factor) in network.posteriors() {
         let mean_field = matches!(factor.posterior, AnyPosterior::MeanField(_));
         assert!(mean_field, "{path}");

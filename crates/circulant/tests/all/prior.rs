@@ -59,6 +59,23 @@ fn a_flat_slope_is_white() {
     assert!((1..9).all(|tau| prior.covariance(tau).abs() < EXACT));
 }
 
+/// Every block is the process of a signal of its length.
+#[test]
+fn blocks_have_the_prior_of_a_signal() {
+    use circulant::nn::BlockCirculant1dConfig;
+    let config = BlockCirculant1dConfig::new(24, 16, 8).with_modes(Some(4));
+    let layout = config.init(&circulant::cpu()).spectrum_layout();
+    let matern = Matern {
+        deviation: 1.3,
+        length_scale: 2.0,
+        nu: 1.5,
+    };
+    let one = SpectralPrior::new(&signal(8, 4), &matern).expect("valid");
+    let blocks = SpectralPrior::new(&layout, &matern).expect("valid");
+    let repeated: Vec<f64> = one.variances().iter().flat_map(|v| [*v; 6]).collect();
+    assert_eq!(blocks.variances(), repeated);
+}
+
 #[test]
 fn channel_pairs_share_the_variances() {
     let one = SpectralPrior::new(&image(3, 4, 1.0, [1, 1]), &slope(1.0)).expect("valid");

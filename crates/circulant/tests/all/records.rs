@@ -7,8 +7,8 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use circulant::models::{HiddenKind, ImageClassifierConfig};
 use circulant::nn::{
-    Bccb2dConfig, BiasKind, Circulant1dConfig, SpectralBccb2dConfig, SpectralCirculant1d,
-    SpectralCirculant1dConfig,
+    Bccb2dConfig, BiasKind, BlockCirculant1dConfig, Circulant1dConfig, SpectralBccb2dConfig,
+    SpectralCirculant1d, SpectralCirculant1dConfig,
 };
 use circulant::record::{RecordError, load, save};
 use proptest::prelude::*;
@@ -55,6 +55,7 @@ proptest! {
         check!(Circulant1dConfig::new(length), filter);
         check!(SpectralBccb2dConfig::new(channels, grid), coordinates);
         check!(Bccb2dConfig::new(channels, grid), filter);
+        check!(BlockCirculant1dConfig::new(length, 7, channels[0].min(length)), coordinates);
     }
 
     #[test]
@@ -102,6 +103,19 @@ fn a_record_of_another_shape_names_both() {
     let text = error.to_string();
     assert!(
         text.contains("[10]") && text.contains("[8]") && text.contains("record.safetensors"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_record_of_another_block_names_both() {
+    let (_directory, path) = directory();
+    let layer = |block| BlockCirculant1dConfig::new(12, 8, block).init(&Device::flex());
+    save(&layer(4), &path).expect("saved");
+    let text = load(&mut layer(2), &path).expect_err("another block");
+    let text = text.to_string();
+    assert!(
+        text.contains("[2, 6, 4]") && text.contains("[4, 3, 2]"),
         "{text}"
     );
 }

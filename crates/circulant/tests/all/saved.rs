@@ -27,6 +27,8 @@ fn configs() -> Vec<ImageClassifierConfig> {
         of(HiddenKind::SpectralCirculant).with_modes(Some(3)),
         of(HiddenKind::SpectralCirculant).with_depth(2),
         of(HiddenKind::SpatialCirculant),
+        of(HiddenKind::BlockCirculant).with_block(Some(4)),
+        of(HiddenKind::BlockCirculant).with_width(Some(6)),
         of(HiddenKind::Dense).with_width(Some(5)),
     ]
 }

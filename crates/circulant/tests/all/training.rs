@@ -79,19 +79,10 @@ fn numbers<M: Module + burn::module::ModuleDisplay>(module: &M) -> Vec<(String, 
     tensors
 }
 
-const KINDS: [HiddenKind; 6] = [
-    HiddenKind::SpectralCirculant,
-    HiddenKind::SpectralBccb,
-    HiddenKind::SpatialCirculant,
-    HiddenKind::SpatialBccb,
-    HiddenKind::Convolution,
-    HiddenKind::Dense,
-];
-
 #[test]
-fn all_six_models_learn() {
+fn all_kinds_of_models_learn() {
     let data = data(320);
-    for kind in KINDS {
+    for kind in HiddenKind::ALL {
         // A step of Adam moves all 784 numbers of a spatial filter by the learning rate, and its spectrum by up to 784 times
         // that: 1e-2, right for coordinates, is too much for it.
         let settings = config().with_steps(80).with_learning_rate(2e-3);
@@ -161,7 +152,7 @@ fn reports_are_cross_entropy_and_kl_per_example() {
 #[test]
 fn members_share_the_input_transform_and_nothing_else() {
     let images = data(5).inputs();
-    for kind in KINDS {
+    for kind in HiddenKind::ALL {
         let members: Vec<ImageClassifier> = (0..3)
             .map(|seed| {
                 let config = ImageClassifierConfig::new(kind).with_seed(seed);

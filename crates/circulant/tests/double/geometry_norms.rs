@@ -10,7 +10,8 @@ use circulant::geometry::{
     OperatorNorm, SameConvolution, clip_convolution,
 };
 use circulant::nn::{
-    Bccb2dConfig, BiasKind, Circulant1dConfig, SpectralBccb2dConfig, SpectralCirculant1dConfig,
+    Bccb2dConfig, BiasKind, BlockCirculant1dConfig, Circulant1dConfig, SpectralBccb2dConfig,
+    SpectralCirculant1dConfig,
 };
 
 /// An SVD of the explicit matrix in f64.
@@ -429,6 +430,20 @@ fn the_penalty_is_a_bound_with_its_gradient() {
                 .init(device)
         };
         check_penalty(spatial, |layer| &mut layer.filter, 1.02);
+    }
+    for (d_in, d_out, block) in [(6, 4, 2), (7, 5, 3), (3, 8, 1)] {
+        let blocks = |device: &Device| {
+            BlockCirculant1dConfig::new(d_in, d_out, block)
+                .with_seed(Some(0))
+                .init(device)
+        };
+        // Above the norm of the whole blocks, which is above that of a cropped matrix.
+        let room = if d_in % block + d_out % block == 0 {
+            1.02
+        } else {
+            3.0
+        };
+        check_penalty(blocks, |layer| &mut layer.coordinates, room);
     }
     let dense = |device: &Device| {
         let mut layer = LinearConfig::new(4, 3).init(device);

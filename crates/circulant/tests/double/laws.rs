@@ -1,4 +1,4 @@
-//! Laws of the four layers, over random sizes (odd, even, prime and 1), in f64.
+//! Laws of the layers, over random sizes (odd, even, prime and 1), in f64.
 
 use std::f64::consts::TAU;
 

@@ -1,6 +1,7 @@
 //! The tests against oracles in f64, in one program. The float type of a device is set once per process, before any tensor:
 //! every test here takes its device from [`common::double`].
 
+mod blocks;
 #[path = "../common/mod.rs"]
 mod common;
 mod curvature;

@@ -76,7 +76,7 @@ pub fn heads(shared: &RunConfig, features: usize) -> Vec<Variant> {
 /// What follows from the kind and the size of a head: the initial scale, and a rank that its coordinates have room for.
 pub fn complete(config: &mut RunConfig, features: usize) {
     config.model.initial_scale = match config.model.kind {
-        ModelKind::SpectralCirculant | ModelKind::SpectralBccb => 0.25,
+        ModelKind::SpectralCirculant | ModelKind::BlockCirculant | ModelKind::SpectralBccb => 0.25,
         ModelKind::Circulant | ModelKind::Bccb => 4.0,
         ModelKind::Dense | ModelKind::Conv2d => 2.0,
     };

@@ -11,7 +11,7 @@ use crate::report::figure::Filter;
 pub(super) enum Shape {
     /// Circulant: the length of the signals.
     Signal(usize),
-    /// BCCB: the half plane and `[in, out]` channels.
+    /// BCCB or blocks: the half plane and `[in, out]` channels.
     Plane(HalfPlane, [usize; 2]),
     /// A convolution.
     Convolution,
@@ -28,7 +28,9 @@ pub(super) fn to_host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
 /// The field that holds the weights.
 pub(super) fn parameter(layer: &HiddenLayer) -> &'static str {
     match layer {
-        HiddenLayer::SpectralCirculant(_) | HiddenLayer::SpectralBccb(_) => "coordinates",
+        HiddenLayer::SpectralCirculant(_)
+        | HiddenLayer::BlockCirculant(_)
+        | HiddenLayer::SpectralBccb(_) => "coordinates",
         HiddenLayer::SpatialCirculant(_) | HiddenLayer::SpatialBccb(_) => "filter",
         HiddenLayer::Convolution(_) | HiddenLayer::Dense(_) => "weight",
     }
@@ -44,6 +46,7 @@ pub(super) fn with_values(layer: &HiddenLayer, values: Vec<f64>) -> HiddenLayer 
     let mut layer = layer.clone();
     match &mut layer {
         HiddenLayer::SpectralCirculant(layer) => set(&mut layer.coordinates, values),
+        HiddenLayer::BlockCirculant(layer) => set(&mut layer.coordinates, values),
         HiddenLayer::SpectralBccb(layer) => set(&mut layer.coordinates, values),
         HiddenLayer::SpatialCirculant(layer) => set(&mut layer.filter, values),
         HiddenLayer::SpatialBccb(layer) => set(&mut layer.filter, values),
@@ -60,6 +63,9 @@ impl Shape {
         match layer {
             HiddenLayer::SpectralCirculant(layer) => Self::Signal(layer.d_in()),
             HiddenLayer::SpatialCirculant(layer) => Self::Signal(layer.d_in()),
+            HiddenLayer::BlockCirculant(layer) => {
+                Self::Plane(layer.layout().clone(), layer.blocks())
+            }
             HiddenLayer::SpectralBccb(layer) => {
                 Self::Plane(layer.layout().clone(), layer.channels())
             }
@@ -95,6 +101,7 @@ impl Shape {
         let bins = match layer {
             HiddenLayer::SpectralCirculant(layer) => layer.half_spectrum(),
             HiddenLayer::SpatialCirculant(layer) => layer.half_spectrum(),
+            HiddenLayer::BlockCirculant(layer) => layer.half_spectrum(),
             HiddenLayer::SpectralBccb(layer) => layer.half_spectrum(),
             HiddenLayer::SpatialBccb(layer) => layer.half_spectrum(),
             HiddenLayer::Convolution(_) | HiddenLayer::Dense(_) => return None,
@@ -144,6 +151,9 @@ impl Shape {
             }
             (Self::Signal(length), HiddenLayer::SpatialCirculant(layer)) => {
                 (to_host(layer.filter.val()), [1, *length], true)
+            }
+            (_, HiddenLayer::BlockCirculant(layer)) => {
+                (to_host(layer.spatial_filter()), [1, layer.block()], true)
             }
             (_, HiddenLayer::SpectralBccb(layer)) => {
                 (to_host(layer.spatial_filter()), layer.grid(), true)

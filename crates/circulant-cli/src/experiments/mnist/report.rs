@@ -104,7 +104,7 @@ fn results(experiment: &MnistExperiment) -> Section {
     let real = experiment.plan.sets.is_real();
     let rows = experiment.models.iter().map(|outcome| {
         let kind = outcome.variant.config.model.kind;
-        comparison_row(outcome, real.then(|| paper::row(kind)))
+        comparison_row(outcome, real.then(|| paper::row(kind)).flatten())
     });
     let table = Comparison {
         caption: "Means over the seeds, with the sample standard deviation".to_owned(),
@@ -152,10 +152,12 @@ fn sizes(experiment: &MnistExperiment) -> Drawing {
             .collect(),
     }];
     if experiment.plan.sets.is_real() {
-        let points = experiment.models.iter().map(|outcome| LabelledPoint {
-            y: paper::row(outcome.variant.config.model.kind)[0],
-            error: None,
-            ..point(outcome, false)
+        let points = experiment.models.iter().filter_map(|outcome| {
+            Some(LabelledPoint {
+                y: paper::row(outcome.variant.config.model.kind)?[0],
+                error: None,
+                ..point(outcome, false)
+            })
         });
         groups.push(PointGroup {
             name: "paper".to_owned(),

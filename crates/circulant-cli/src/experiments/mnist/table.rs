@@ -30,8 +30,7 @@ pub fn plain(experiment: &MnistExperiment, results: &MnistResults) -> String {
     text.push_str(&head);
     for outcome in &experiment.models {
         text.push_str(&row(&outcome.variant.title, &outcome.result));
-        if real {
-            let numbers = paper::row(outcome.variant.config.model.kind);
+        if let Some(numbers) = paper::row(outcome.variant.config.model.kind).filter(|_| real) {
             let numbers: String = numbers.iter().map(|x| format!("{x:>12.3}")).collect();
             text.push_str(&format!("{:<34}{:>9}{numbers}\n", "  paper", ""));
         }

@@ -56,10 +56,8 @@ fn frequencies(layout: &Layout) -> Vec<Frequency> {
         Layout::Signal(half) => half.radius(v),
         Layout::Image { plane, .. } => plane.radius(u, v),
     };
-    let dimensions = match layout {
-        Layout::Signal(_) => 1,
-        Layout::Image { .. } => 2,
-    };
+    // A row is a signal, with channels too.
+    let dimensions = if height == 1 { 1 } else { 2 };
     (0..height * width)
         .map(|index| {
             let (u, v) = (index / width, index % width);
