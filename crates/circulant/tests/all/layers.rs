@@ -184,7 +184,7 @@ fn bad_sizes_are_errors_that_name_them() {
     assert!(message(BlockCirculant1dConfig::new(8, 0, 2)).contains("at least 1"));
     let large = 1 << 40;
     assert!(message(BlockCirculant1dConfig::new(large, large, 1)).contains("smaller sizes"));
-    assert!(message(BlockCirculant1dConfig::new(usize::MAX, 2, 1 << 62)).contains("smaller sizes"));
+    assert!(message(BlockCirculant1dConfig::new(usize::MAX, 2, 1 << 62)).contains("smaller"));
     for radius in [-0.5, 1.5, f64::NAN] {
         let config = SpectralBccb2dConfig::new([1, 1], [4, 4]).with_radius(radius);
         assert!(

@@ -37,9 +37,16 @@ fn layer(
         .with_bias(bias)
         .with_seed(Some(seed))
         .init(device);
-    layer.bias = layer
-        .bias
-        .map(|bias| bias.map(|value| random(seed + 1, value.dims(), device).require_grad()));
+    layer.bias = layer.bias.map(|bias| {
+        bias.map(|value| {
+            let random = random(seed + 1, value.dims(), device);
+            if device.is_autodiff() {
+                random.require_grad()
+            } else {
+                random
+            }
+        })
+    });
     layer
 }
 

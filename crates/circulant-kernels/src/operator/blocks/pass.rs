@@ -24,6 +24,10 @@ pub struct ChannelPass<'a, T> {
 }
 
 /// To spectra or back.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one per pass, on the stack"
+)]
 pub enum Direction<'a, T> {
     /// From rows.
     Forward {
