@@ -135,7 +135,8 @@ fn a_given_default_holds_for_spectral_layers_too() {
 #[test]
 fn records_and_counts_know_nothing_of_the_marks() {
     let model = own();
-    let count = 24 + 1 + model.parts[0].num_params() + 24 * 3 + 3;
+    let blocks = 3 * 2 * 4 + 7;
+    let count = 24 + 1 + blocks + model.parts[0].num_params() + 24 * 3 + 3;
     assert_eq!(model.num_params(), count);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("own.safetensors");
