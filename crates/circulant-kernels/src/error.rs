@@ -167,3 +167,16 @@ pub(crate) fn expect_positive(sizes: &[(&'static str, usize)]) -> Result<(), Ker
         None => Ok(()),
     }
 }
+
+/// How many rows of `unit` values there are.
+pub(crate) fn rows_of(what: &'static str, got: usize, unit: usize) -> Result<usize, KernelError> {
+    if unit == 0 {
+        return Err(KernelError::ZeroSize {
+            what: "the length of a row",
+        });
+    }
+    if !got.is_multiple_of(unit) {
+        return Err(KernelError::Multiple { what, unit, got });
+    }
+    Ok(got / unit)
+}

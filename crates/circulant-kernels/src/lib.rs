@@ -22,10 +22,6 @@
 //!
 //! Most users want the crate `circulant`, which wraps this one in Burn layers.
 
-#![cfg_attr(
-    not(feature = "internals"),
-    allow(dead_code, reason = "some parts are called by the tests only")
-)]
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "the rooms are not part of the documentation"
@@ -45,7 +41,6 @@ macro_rules! rooms {
 
 rooms!(dense elements gaussian norms operator optimisers random real runtime transform transformer vector);
 
-mod element_kernels;
 mod error;
 mod kernels;
 
@@ -71,19 +66,19 @@ pub use operator::filter_transform::FilterTransform;
 pub use operator::plan::{
     CirculantPlan, Filters, Gradients, KeptReadout, KeptSpectrum, Readout, ReadoutGradients,
 };
-pub use optimisers::adam::{AdamSettings, AdamState, adam_step};
-pub use optimisers::adan::{AdanSettings, AdanState, adan_step};
+pub use optimisers::adam::{AdamSettings, adam_step};
+pub use optimisers::adan::{AdanSettings, adan_step};
 pub use random::normal::standard_normal;
 pub use random::philox::{NoiseKey, uniform_u64};
 pub use real::Real;
 pub use runtime::threads::{join_awake, join_pool};
 pub use transformer::attention::{Attention, QueryKeyValue};
 pub use transformer::dropout::{Dropout, dropout_into};
-pub use transformer::gelu::{bias_gelu_backward, bias_gelu_into, gelu_backward, gelu_into};
-pub use transformer::gelu_dropout::{bias_gelu_dropout_backward, bias_gelu_dropout_into};
+pub use transformer::gelu::{
+    bias_gelu_dropout_backward, bias_gelu_dropout_into, gelu_backward, gelu_into,
+};
 pub use transformer::layer_norm::{
     LayerNorm, LayerNormGradients, RowStatistics, layer_norm_backward, layer_norm_into,
-    residual_layer_norm_into,
 };
 pub use transformer::residual::residual_into;
 pub use vector::instruction_set;

@@ -5,7 +5,6 @@
 use circulant_core::Scalar;
 use realfft::FftNum;
 
-use crate::element_kernels::ElementKernels;
 use crate::kernels::Kernels;
 use crate::random::normal::Normal;
 use crate::runtime::scratch::Pool;
@@ -21,7 +20,6 @@ pub trait Real:
     + num_traits::Float
     + RealSimd
     + Kernels
-    + ElementKernels
     + Elementary
     + NegativeExponential
     + Normal

@@ -7,9 +7,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use circulant_kernels::{
-    AdanSettings, AdanState, Attention, Dropout, LayerNorm, LayerNormGradients, NoiseKey,
-    QueryKeyValue, RowStatistics, adan_step, bias_gelu_backward, bias_gelu_into, dropout_into,
-    layer_norm_backward, residual_layer_norm_into,
+    AdanSettings, Attention, Dropout, LayerNorm, LayerNormGradients, NoiseKey, QueryKeyValue,
+    RowStatistics, adan_step, bias_gelu_dropout_backward, bias_gelu_dropout_into, dropout_into,
+    layer_norm_backward, layer_norm_into,
 };
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
@@ -58,8 +58,8 @@ fn step(
     let [mean, inverse_deviation, log_sums] = rows.each_mut().map(|values| &mut values[..]);
     let [gamma, beta] = small.each_mut().map(|values| &mut values[..]);
     dropout_into(x, dropout, a).unwrap();
-    bias_gelu_into(x, parameters, a).unwrap();
-    bias_gelu_backward(x, parameters, x, a, Some(gamma)).unwrap();
+    bias_gelu_dropout_into(x, parameters, Some(dropout), a).unwrap();
+    bias_gelu_dropout_backward(x, parameters, Some(dropout), x, a, gamma).unwrap();
 
     let layer = LayerNorm {
         gamma: parameters,
@@ -70,7 +70,7 @@ fn step(
         mean: &mut mean[..],
         inverse_deviation: &mut inverse_deviation[..],
     };
-    residual_layer_norm_into(x, x, a, layer, b, statistics).unwrap();
+    layer_norm_into(x, layer, b, statistics).unwrap();
     let statistics = RowStatistics {
         mean: &*mean,
         inverse_deviation: &*inverse_deviation,
@@ -104,21 +104,7 @@ fn step(
         decoupled: false,
         time: 2,
     };
-    let before = AdanState {
-        parameter: x,
-        average: x,
-        difference: x,
-        square: x,
-        negative_gradient: x,
-    };
-    let after = AdanState {
-        parameter: a,
-        average: b,
-        difference: c,
-        square: d,
-        negative_gradient: e,
-    };
-    adan_step(before, x, settings, after).unwrap();
+    adan_step([x; 5], x, settings, [a, b, c, d, e]).unwrap();
 }
 
 #[test]

@@ -10,37 +10,21 @@
 //! gained over a framework's own is the memory, no output is zeroed, copied or newly mapped first, and on AVX2 the products
 //! (see `large_product/`).
 
-use rayon::prelude::*;
-
 use crate::dense::large_product::{MatrixView, product};
 use crate::elements::activation::Activation;
 use crate::elements::elementwise::{bias_tanh, column_sums, tanh_backward};
-use crate::error::{KernelError, expect_len, expect_volume};
+use crate::error::{KernelError, expect_len, expect_volume, rows_of};
 use crate::real::Real;
-use crate::runtime::chunks::{fewest_chunks, rows_per_chunk};
+use crate::runtime::chunks::{each_chunk, rows_per_chunk};
 
 /// Adds the bias to every row.
 pub(crate) fn add_bias<T: Real>(y: &mut [T], bias: &[T]) {
-    let (numbers, chunk) = (y.len(), rows_per_chunk(bias.len()) * bias.len());
-    y.par_chunks_mut(chunk.max(1))
-        .with_min_len(fewest_chunks(numbers))
-        .for_each(|y| {
-            for row in y.chunks_exact_mut(bias.len()) {
-                row.iter_mut().zip(bias).for_each(|(y, b)| *y = *y + *b);
-            }
-        });
-}
-
-/// Rows of `x`, or an error that names the sizes.
-pub(crate) fn rows_of(what: &'static str, len: usize, unit: usize) -> Result<usize, KernelError> {
-    if unit == 0 || !len.is_multiple_of(unit) {
-        return Err(KernelError::Multiple {
-            what,
-            unit,
-            got: len,
-        });
-    }
-    Ok(len / unit)
+    let chunk = rows_per_chunk(bias.len()) * bias.len();
+    each_chunk(y.len(), [], [(y, chunk)], |_, [], [y]| {
+        for row in y.chunks_exact_mut(bias.len()) {
+            row.iter_mut().zip(bias).for_each(|(y, b)| *y = *y + *b);
+        }
+    });
 }
 
 /// `y = act(x W + b)`; `W` has `b.len()` columns.

@@ -10,9 +10,9 @@
 //! `dx = sum over i of g[i] W[i]^T`, added up within the products.
 
 use crate::dense::large_product::{MatrixView, product};
-use crate::dense::linear::{LinearGradients, add_bias, rows_of};
+use crate::dense::linear::{LinearGradients, add_bias};
 use crate::elements::elementwise::column_sums;
-use crate::error::{KernelError, expect_len, expect_volume};
+use crate::error::{KernelError, expect_len, expect_volume, rows_of};
 use crate::real::Real;
 
 /// Sizes of a stack.

@@ -4,9 +4,9 @@
 //! `unsafe`: vectors are loaded and stored through pointers, always `LANES` values within one
 //! slice, or within a buffer that holds the widest vector.
 
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, rows_of};
 use crate::real::Real;
-use crate::runtime::chunks::{CHUNK, best_isa, rows_per_chunk, run_all};
+use crate::runtime::chunks::{CHUNK, best_isa, each_chunk, rows_per_chunk, run_all};
 use crate::vector::{Kernel, Lanes, MAX_LANES, Present, Vector};
 
 /// Values whose sums over rows are kept in registers and the L1 or L2 cache together.
@@ -15,11 +15,9 @@ const SUM_CHUNKS: usize = 4;
 /// `y = tanh(x)`.
 pub fn tanh_into<T: Real>(x: &[T], y: &mut [T]) -> Result<(), KernelError> {
     expect_len("y", y.len(), x.len())?;
-    let jobs = x
-        .chunks(CHUNK)
-        .zip(y.chunks_mut(CHUNK))
-        .map(|(x, y)| TanhChunk { x, y });
-    run_all(x.len(), jobs, |job| T::tanh_chunk(best_isa(), job));
+    each_chunk(x.len(), [(x, CHUNK)], [(y, CHUNK)], |_, [x], [y]| {
+        T::tanh_chunk(best_isa(), TanhChunk { x, y });
+    });
     Ok(())
 }
 
@@ -27,28 +25,26 @@ pub fn tanh_into<T: Real>(x: &[T], y: &mut [T]) -> Result<(), KernelError> {
 pub fn tanh_backward<T: Real>(y: &[T], grad: &[T], out: &mut [T]) -> Result<(), KernelError> {
     expect_len("grad", grad.len(), y.len())?;
     expect_len("out", out.len(), y.len())?;
-    let inputs = y.chunks(CHUNK).zip(grad.chunks(CHUNK));
-    let jobs = inputs
-        .zip(out.chunks_mut(CHUNK))
-        .map(|((y, grad), out)| TanhBackwardChunk { y, grad, out });
-    run_all(y.len(), jobs, |job| T::tanh_backward_chunk(best_isa(), job));
+    let inputs = [(y, CHUNK), (grad, CHUNK)];
+    each_chunk(y.len(), inputs, [(out, CHUNK)], |_, [y, grad], [out]| {
+        T::tanh_backward_chunk(best_isa(), TanhBackwardChunk { y, grad, out });
+    });
     Ok(())
 }
 
 /// `x = tanh(x + bias)` in place, for rows as long as the bias.
 pub fn bias_tanh<T: Real>(x: &mut [T], bias: &[T]) -> Result<(), KernelError> {
-    expect_rows("x", x.len(), bias.len())?;
-    let numbers = x.len();
-    let jobs = x
-        .chunks_mut(rows_per_chunk(bias.len()) * bias.len())
-        .map(|x| BiasTanhChunk { x, bias });
-    run_all(numbers, jobs, |job| T::bias_tanh_chunk(best_isa(), job));
+    rows_of("x", x.len(), bias.len())?;
+    let chunk = rows_per_chunk(bias.len()) * bias.len();
+    each_chunk(x.len(), [], [(x, chunk)], |_, [], [x]| {
+        T::bias_tanh_chunk(best_isa(), BiasTanhChunk { x, bias });
+    });
     Ok(())
 }
 
 /// The sum of all rows, which are as long as `out`; added up in f64.
 pub fn column_sums<T: Real>(x: &[T], out: &mut [T]) -> Result<(), KernelError> {
-    expect_rows("x", x.len(), out.len())?;
+    rows_of("x", x.len(), out.len())?;
     let columns = out.len();
     let rows = SUM_CHUNKS * rows_per_chunk(columns);
     let jobs = x
@@ -65,19 +61,6 @@ pub fn column_sums<T: Real>(x: &[T], out: &mut [T]) -> Result<(), KernelError> {
         *out = T::of(total);
     }
     Ok(())
-}
-
-fn expect_rows(what: &'static str, got: usize, unit: usize) -> Result<(), KernelError> {
-    if unit == 0 {
-        return Err(KernelError::ZeroSize {
-            what: "the length of a row",
-        });
-    }
-    if got.is_multiple_of(unit) {
-        Ok(())
-    } else {
-        Err(KernelError::Multiple { what, unit, got })
-    }
 }
 
 /// `tanh` of one chunk.

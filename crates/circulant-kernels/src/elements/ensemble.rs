@@ -1,10 +1,8 @@
 //! What the members of an ensemble say together, per input:
 //! `p = (1/S) sum_s softmax(z_s)`, its entropy `H(p)`, and the mean entropy `(1/S) sum_s H(softmax(z_s))`.
 
-use rayon::prelude::*;
-
-use crate::error::{KernelError, expect_len, volume};
-use crate::runtime::chunks::best_isa;
+use crate::error::{KernelError, expect_len, rows_of, volume};
+use crate::runtime::chunks::{best_isa, each_chunk};
 use crate::vector::elementary::Elementary;
 use crate::vector::{Kernel, Present, Vector};
 
@@ -35,31 +33,28 @@ pub fn ensemble_statistics(
     expect_len("the probabilities", probabilities.len(), unit)?;
     expect_len("the predictive entropies", predictive_entropy.len(), rows)?;
     expect_len("the expected entropies", expected_entropy.len(), rows)?;
-    if unit == 0 || logits.is_empty() || !logits.len().is_multiple_of(unit) {
-        return Err(KernelError::Multiple {
-            what: "the logits of the members",
-            unit,
-            got: logits.len(),
+    if rows_of("the logits of the members", logits.len(), unit)? == 0 {
+        return Err(KernelError::ZeroSize {
+            what: "the number of members",
         });
     }
-    let parts = probabilities
-        .par_chunks_mut(ROWS * classes)
-        .zip(predictive_entropy.par_chunks_mut(ROWS))
-        .zip(expected_entropy.par_chunks_mut(ROWS));
-    parts
-        .enumerate()
-        .for_each(|(part, ((p, predictive), expected))| {
-            let first = part * ROWS * classes;
-            let members = logits.chunks_exact(unit);
-            let members = members.map(|member| &member[first..first + p.len()]);
-            best_isa().run(Part {
-                members: members.collect(),
-                classes,
-                probabilities: p,
-                predictive_entropy: predictive,
-                expected_entropy: expected,
-            });
+    let outputs = [
+        (probabilities, ROWS * classes),
+        (predictive_entropy, ROWS),
+        (expected_entropy, ROWS),
+    ];
+    each_chunk(logits.len(), [], outputs, |part, [], [p, predictive, expected]| {
+        let first = part * ROWS * classes;
+        let members = logits.chunks_exact(unit);
+        let members = members.map(|member| &member[first..first + p.len()]);
+        best_isa().run(Part {
+            members: members.collect(),
+            classes,
+            probabilities: p,
+            predictive_entropy: predictive,
+            expected_entropy: expected,
         });
+    });
     Ok(())
 }
 

@@ -1,19 +1,6 @@
-//! `KL(q || N(0, diag(tau^2)))` and its gradients, all in one pass over the rows (`docs/mathematics.md`, section 6).
-//!
-//! With `W = U diag(scale)`, `D = exp(2 log_deviation) + jitter`, `M = I + W^T D^-1 W`:
-//!
-//! `KL = 1/2 [ sum (D + rowsq(W) + mean^2)/tau^2 - d + sum ln tau^2 - sum ln D - ln det M ]`
-//!
-//! From `d ln det M = 2 <D^-1 W M^-1, dW> - <rowsq(W M^-1, W)/D^2, dD>`, row by row:
-//!
-//! | of | gradient |
-//! | --- | --- |
-//! | mean | `mean/tau^2` |
-//! | `W` | `G = W/tau^2 - N`, with `N = D^-1 W M^-1` |
-//! | factor | `G diag(scale)` |
-//! | scale | `sum over rows of G*U` |
-//! | log_deviation | `exp(2 log_deviation) (1/tau^2 - (1 - N.W)/D)` |
-//! | `tau^2` | `1/2 (1 - (D + rowsq(W) + mean^2)/tau^2) / tau^2` |
+//! `KL(q || N(0, diag(tau^2)))` and its gradients, all in one pass over the rows (`docs/mathematics.md`, section 6, where
+//! `V` is the `W = U diag(scale)` of this file; the gradient `G` of `W` gives those of the factor, `G diag(scale)`, and of the
+//! scale, the sum over rows of `G*U`).
 
 use std::ops::Range;
 

@@ -1,17 +1,5 @@
-//! An upper bound on the norm of a convolution with zero padding ("same", stride 1, dilation 1).
-//!
-//! On a grid of `(H + kh - 1) x (W + kw - 1)` the circular convolution of an image that is zero
-//! outside `H x W` never wraps around, so the zero-padded operator is a submatrix of the circular
-//! one and its norm is not larger. The circular one has a block per frequency,
-//! `K(u,v)[o,c] = sum_{a,b} w[o,c,a,b] exp(-2 pi i (u a/(H + kh - 1) + v b/(W + kw - 1)))`,
-//! and its norm is the largest singular value of any block.
-//!
-//! # Rounding
-//! With `N = kh kw` taps and unit roundoff `u`: a root of unity is off by at most `8 u` in each part
-//! ([`unit_root`]), so by `12 u`; a product of two by `28 u`; the sum over the taps adds
-//! `sqrt(2) (N + 2) u`. An entry of a block is therefore off by at most
-//! `(2 N + 32) u sum |w[o,c,..]|`, and the block, in the Frobenius norm, by `(2 N + 32) u A` with
-//! `A^2 = sum_{o,c} (sum |w[o,c,..]|)^2`. Twice that is added to the norm of the computed blocks.
+//! An upper bound on the norm of a convolution with zero padding ("same", stride 1, dilation 1): that of the circular
+//! convolution on a grid of `(H + kh - 1) x (W + kw - 1)`, and the rounding of its blocks (`docs/mathematics.md`, section 7).
 
 use std::f64::consts::FRAC_PI_4;
 

@@ -1,14 +1,8 @@
-//! Gram bounds: a smooth upper bound on the norm, with its gradient.
-//!
-//! With `G = K^H K`, squared `k` times and `p = 2^(k + 1)`, the Frobenius norm of the last power gives
-//! `B = |G^(2^k)|_F^(1/p) = (tr G^p)^(1/(2p)) = (sum_i sigma_i^(2p))^(1/(2p))`. It is at least
-//! `sigma_max` and at most `rank^(1/(2p)) sigma_max`. Its gradient exists wherever `K` is not zero, also
-//! where singular values coincide: `dB/dK = B/(tr G^p) K G^(p-1)`, the real part for `Re K` and
-//! the imaginary part for `Im K`, and `G^(p-1) = G G^2 G^4 ... G^(2^k)` comes from the same powers.
+//! Gram bounds: a smooth upper bound on the norm, with its gradient (`docs/mathematics.md`, section 7). The powers of the gradient are
+//! those of the bound, `G^(p-1) = G G^2 G^4 ... G^(2^k)`.
 //!
 //! Of a layer with many bins, the bound is that of the bin with the largest norm; all other bins
-//! are proven to lie below it. So the bound is a little tighter, and far cheaper, than the largest
-//! bound over all bins. What is returned is not the computed `B` but a number at or just above it
+//! are proven to lie below it. What is returned is not the computed `B` but a number at or just above it
 //! that a factorisation in f64 has proven (`proof`), so rounding in the powers cannot break it.
 
 use circulant_core::HalfPlane;

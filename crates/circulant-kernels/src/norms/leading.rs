@@ -1,18 +1,9 @@
-//! A certified lower bound on `sigma_max(K)`: the gain `|K v|/|v|` of an explicit vector.
+//! A certified lower bound on `sigma_max(K)`: the gain `|K v|/|v|` of an explicit vector, less its rounding
+//! (`docs/mathematics.md`, section 7).
 //!
 //! The vector comes from the Lanczos iteration on `K^H K` with full reorthogonalisation, or from a
 //! singular value decomposition where that is not accurate enough. How good the vector is decides
 //! how tight the bound is, never whether it holds.
-//!
-//! # Rounding
-//! Let `K` be `m x n` and `eps = 2^-52`. A component of the computed `y` is a sum of at most `2 n` products, so
-//! `y` is off `K v` by at most `sqrt(2) g |K|_F |v|` with `g = (2 n + 16) eps`. Squares are summed in
-//! eight lanes, so a computed norm of a vector of length `l` has a relative error below
-//! `(l/8 + 24) eps`: no square passes more than `l/8 + 12` roundings, and there are at most two such sums.
-//! With `h` that error for the longer vector,
-//! `|K v|/|v| >= (|y| (1 - h) - 1.5 g |K|_F |v|)/(|v| (1 + h))` in computed values; the factor 1.5
-//! covers the errors of `|K|_F` and `|v|` in that term. Entries that scaling has lost to underflow,
-//! below `2^-1074`, vanish in `g`, since the largest entry of all bins is about 1 or more.
 
 use faer::linalg::solvers::Svd;
 use faer::{Mat, Side, c64};

@@ -1,31 +1,9 @@
 //! The proof that `sigma_max(K) <= t`: a Cholesky factorisation of `t^2 I - K^H K` that goes
-//! through in floating point.
+//! through in floating point (`docs/mathematics.md`, section 7, which also counts the roundings of [`Slack`]).
 //!
 //! The Gram matrix is never formed. Row `j` of the factor `U` is
 //! `U[j,o] = (t^2 [j = o] - sum_r conj(W[r,j]) W[r,o])/U[j,j]`, where `W` is `K` with the rows of
 //! `U` so far below it, so that one loop does the Gram product and the factorisation.
-//!
-//! # What a finished factorisation proves
-//! Let `m x n` be the size of `K`, `u` the unit roundoff, `gamma = D u/(1 - D u)`, `W` the computed
-//! matrix `[K; U]` with all its rows, and `E = W^H W - t^2 I = K^H K + U^H U - t^2 I`. Since
-//! `U^H U >= 0`, `K^H K <= t^2 I + E`, so `sigma_max(K)^2 <= t^2 + |E|`. Only `|E|` has to be bounded.
-//! - An entry is a sum of products in real arithmetic. Any order of summation, with or without
-//!   fused multiply-adds, errs by at most `gamma_k sum |x||y|`, where `k` counts the roundings that
-//!   one product passes (Higham, Accuracy and Stability, section 3.1). Here these are the
-//!   products of a chunk of [`CHUNK`] rows, `2 CHUNK`; one addition per chunk, `ceil((m + n)/CHUNK)`;
-//!   the rows of the current block, 6; the shift, 1. The square root, its reciprocal and the
-//!   scaling of the row are 4 more. One more is far above all that underflow can add, because
-//!   `t^2 >= 1/4`. So `D = 2 CHUNK + ceil((m + n)/CHUNK) + 12`.
-//! - Diagonal: `|E_jj| <= gamma (t^2 + c_j^2)` with `c_j^2 = sum_r |W[r,j]|^2 = t^2 + E_jj`, so
-//!   `c_j^2 <= (1 + 3 gamma) t^2` and `|E_jj| <= 2.1 gamma t^2` when `gamma <= 0.01`.
-//! - Off the diagonal the real and the imaginary part each err by at most `gamma c_j c_o`, together
-//!   by `sqrt(2) gamma (1 + 3 gamma) t^2 <= 1.46 gamma t^2`.
-//! - `|E|` is at most the largest row sum: `|E| <= (1.46 (n - 1) + 2.1) gamma t^2 <= slack t^2` with
-//!   `slack = (1.5 n + 1) gamma`.
-//!
-//! If `K` was rounded to f32 first, by at most `u` per entry, then `sigma_max` moves by at most
-//! `u |K|_F <= 1.01 u sqrt(n) t`, since `|K|_F^2 <= sum_j c_j^2`. Entries lost to underflow move it by
-//! less than `2^-100`, far below the last rounding of [`Slack::proven`], because `t >= 1/2`.
 //!
 //! `unsafe`: loads and stores through pointers into the planes of one [`Matrix`], whose size the
 //! kernel checks before it starts; every row is `stride` long and a vector starts at a multiple of

@@ -110,22 +110,14 @@ impl<'a, B: Bins> Search<'a, B> {
         let Some(single) = self.single else {
             return indices.to_vec();
         };
-        let shift = single.shift_below(limit);
-        indices
-            .par_iter()
-            .map_init(Buffers::<f32>::default, |buffers, &index| {
-                let matrix = self.load_into(index, buffers);
-                (!proves(self.isa, matrix, shift)).then_some(index)
-            })
-            .flatten_iter()
-            .collect()
+        self.unproven::<f32>(indices, single.shift_below(limit))
     }
 
-    /// The bins of `indices` for which the proof in f64 fails.
-    pub(super) fn not_proven(&self, indices: &[usize], shift: f64) -> Vec<usize> {
+    /// The bins of `indices` for which the proof in this number type fails.
+    fn unproven<T: Real>(&self, indices: &[usize], shift: f64) -> Vec<usize> {
         indices
             .par_iter()
-            .map_init(Buffers::<f64>::default, |buffers, &index| {
+            .map_init(Buffers::<T>::default, |buffers, &index| {
                 let matrix = self.load_into(index, buffers);
                 (!proves(self.isa, matrix, shift)).then_some(index)
             })
@@ -193,7 +185,7 @@ impl<'a, B: Bins> Search<'a, B> {
         let mut raise = 1.0;
         loop {
             let shift = self.double.shift_above(lower.max(SMALLEST), raise);
-            let failed = self.not_proven(open, shift);
+            let failed = self.unproven::<f64>(open, shift);
             if failed.is_empty() {
                 return self.double.proven(shift);
             }
@@ -223,6 +215,6 @@ impl<'a, B: Bins> Search<'a, B> {
     /// The bins of `indices` whose norm is not shown to be at most `limit`, in f32 or in f64.
     pub(super) fn not_bounded(&self, indices: &[usize], limit: f64) -> Vec<usize> {
         let left = self.not_below(indices, limit);
-        self.not_proven(&left, self.double.shift_below(limit))
+        self.unproven::<f64>(&left, self.double.shift_below(limit))
     }
 }

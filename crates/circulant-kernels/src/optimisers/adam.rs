@@ -5,9 +5,10 @@
 //! `parameter -= learning_rate * ((c2/c1) m / (sqrt(v) + epsilon c2))`. The epsilon is that of the
 //! usual form, beside `sqrt(v)/c2`. All slices have the same length; moments begin with zeros.
 
-use crate::error::{KernelError, expect_len};
+use super::{After, Before, in_chunks};
+use crate::error::KernelError;
 use crate::real::Real;
-use crate::runtime::chunks::{best_isa, run_all};
+use crate::runtime::chunks::best_isa;
 use crate::vector::{Kernel, Present, Vector};
 
 /// Values of a chunk: few, because every number has a root and a quotient.
@@ -28,68 +29,25 @@ pub struct AdamSettings {
     pub time: usize,
 }
 
-/// A parameter and its moments, before a step or after it.
-#[derive(Debug)]
-pub struct AdamState<S> {
-    /// The parameter.
-    pub parameter: S,
-    /// The first moment.
-    pub moment_1: S,
-    /// The second moment.
-    pub moment_2: S,
-}
-
-/// Writes the parameter and both moments after a step: tensors are shared, and a step in place would
-/// copy them first.
+/// Writes the state after a step, the parameter and both moments: tensors are shared, and a step in place would copy them
+/// first.
 pub fn adam_step<T: Real>(
-    before: AdamState<&[T]>,
+    before: [&[T]; 3],
     gradient: &[T],
     settings: AdamSettings,
-    after: AdamState<&mut [T]>,
+    after: [&mut [T]; 3],
 ) -> Result<(), KernelError> {
-    let expected = gradient.len();
-    for (what, len) in [
-        ("the parameter", before.parameter.len()),
-        ("moment_1", before.moment_1.len()),
-        ("moment_2", before.moment_2.len()),
-        ("the parameter afterwards", after.parameter.len()),
-        ("moment_1 afterwards", after.moment_1.len()),
-        ("moment_2 afterwards", after.moment_2.len()),
-    ] {
-        expect_len(what, len, expected)?;
-    }
-    if settings.time == 0 {
-        return Err(KernelError::ZeroSize {
-            what: "the number of an Adam step",
-        });
-    }
     let factors = AdamFactors::new(settings);
-    let moments = after
-        .moment_1
-        .chunks_mut(CHUNK)
-        .zip(after.moment_2.chunks_mut(CHUNK));
-    let outputs = after.parameter.chunks_mut(CHUNK).zip(moments);
-    let jobs = outputs
-        .enumerate()
-        .map(|(chunk, (parameter, (moment_1, moment_2)))| {
-            let own = chunk * CHUNK..chunk * CHUNK + parameter.len();
-            AdamChunk {
-                before: AdamState {
-                    parameter: &before.parameter[own.clone()],
-                    moment_1: &before.moment_1[own.clone()],
-                    moment_2: &before.moment_2[own.clone()],
-                },
-                gradient: &gradient[own],
-                after: AdamState {
-                    parameter,
-                    moment_1,
-                    moment_2,
-                },
-                factors,
-            }
-        });
-    run_all(gradient.len(), jobs, |job| T::adam_chunk(best_isa(), job));
-    Ok(())
+    let step = |before: Before<'_, T, 3>, gradient: &[T], after: After<'_, T, 3>| {
+        let job = AdamChunk {
+            before,
+            gradient,
+            after,
+            factors,
+        };
+        T::adam_chunk(best_isa(), job);
+    };
+    in_chunks(before, gradient, after, settings.time, CHUNK, step)
 }
 
 /// What a step multiplies with.
@@ -126,9 +84,9 @@ impl<T: Real> AdamFactors<T> {
 
 /// One chunk of a step.
 pub struct AdamChunk<'a, T> {
-    before: AdamState<&'a [T]>,
+    before: Before<'a, T, 3>,
     gradient: &'a [T],
-    after: AdamState<&'a mut [T]>,
+    after: After<'a, T, 3>,
     factors: AdamFactors<T>,
 }
 
@@ -137,10 +95,9 @@ impl<T: Real> Kernel<T> for AdamChunk<'_, T> {
     #[inline(always)]
     fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
         let f = self.factors;
-        let moments = self.before.moment_1.iter().zip(self.before.moment_2);
-        let inputs = self.before.parameter.iter().zip(self.gradient).zip(moments);
-        let moments = self.after.moment_1.iter_mut().zip(self.after.moment_2);
-        let outputs = self.after.parameter.iter_mut().zip(moments);
+        let ([parameter, m, v], [new, new_m, new_v]) = (self.before, self.after);
+        let inputs = parameter.iter().zip(self.gradient).zip(m.iter().zip(v));
+        let outputs = new.iter_mut().zip(new_m.iter_mut().zip(new_v));
         for ((parameter, (m, v)), ((&before, &g), (&old_m, &old_v))) in outputs.zip(inputs) {
             *m = old_m * f.beta_1 + g * f.rest_1;
             *v = old_v * f.beta_2 + (g * g) * f.rest_2;

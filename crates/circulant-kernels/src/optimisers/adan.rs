@@ -9,11 +9,10 @@
 //! All slices have the same length. Averages begin with zeros; in the first step `g' = g`, whatever
 //! the state says. As in Burn the state holds `-g'`.
 
-use rayon::prelude::*;
-
-use crate::error::{KernelError, expect_len};
+use super::{After, Before, in_chunks};
+use crate::error::KernelError;
 use crate::real::Real;
-use crate::runtime::chunks::{CHUNK, best_isa, fewest_chunks};
+use crate::runtime::chunks::{CHUNK, best_isa};
 use crate::vector::{Kernel, Present, Vector};
 
 /// The settings of a step. The types are Burn's, so that its rounding is met.
@@ -37,87 +36,27 @@ pub struct AdanSettings {
     pub time: usize,
 }
 
-/// A parameter and its averages, before a step or after it.
-#[derive(Debug)]
-pub struct AdanState<S> {
-    /// The parameter.
-    pub parameter: S,
-    /// The average gradient `m`, Burn's `exp_avg`.
-    pub average: S,
-    /// The average difference of gradients `d`, Burn's `exp_avg_diff`.
-    pub difference: S,
-    /// The average square `v`, Burn's `exp_avg_sq`.
-    pub square: S,
-    /// The gradient of the step before, negated, Burn's `neg_pre_grad`.
-    pub negative_gradient: S,
-}
-
-/// Writes the parameter and its averages after a step: tensors are shared, and a step in place would
-/// copy them first.
+/// Writes the state after a step: tensors are shared, and a step in place would copy them first.
+///
+/// A state is the parameter, the averages `m`, `d` and `v` (Burn's `exp_avg`, `exp_avg_diff`, `exp_avg_sq`), and the gradient
+/// of the step before, negated (`neg_pre_grad`).
 pub fn adan_step<T: Real>(
-    before: AdanState<&[T]>,
+    before: [&[T]; 5],
     gradient: &[T],
     settings: AdanSettings,
-    after: AdanState<&mut [T]>,
+    after: [&mut [T]; 5],
 ) -> Result<(), KernelError> {
-    let expected = gradient.len();
-    for (what, len) in [
-        ("the parameter", before.parameter.len()),
-        ("the average", before.average.len()),
-        ("the difference", before.difference.len()),
-        ("the square", before.square.len()),
-        ("the negative gradient", before.negative_gradient.len()),
-        ("the parameter afterwards", after.parameter.len()),
-        ("the average afterwards", after.average.len()),
-        ("the difference afterwards", after.difference.len()),
-        ("the square afterwards", after.square.len()),
-        (
-            "the negative gradient afterwards",
-            after.negative_gradient.len(),
-        ),
-    ] {
-        expect_len(what, len, expected)?;
-    }
-    if settings.time == 0 {
-        return Err(KernelError::ZeroSize {
-            what: "the number of an Adan step",
-        });
-    }
     let factors = AdanFactors::new(settings);
-    let averages = after.average.par_chunks_mut(CHUNK);
-    let averages = averages.zip(after.difference.par_chunks_mut(CHUNK));
-    let squares = after.square.par_chunks_mut(CHUNK);
-    let squares = squares.zip(after.negative_gradient.par_chunks_mut(CHUNK));
-    let outputs = after.parameter.par_chunks_mut(CHUNK);
-    outputs
-        .zip(averages.zip(squares))
-        .enumerate()
-        .with_min_len(fewest_chunks(expected))
-        .for_each(
-            |(chunk, (parameter, ((average, difference), (square, negative_gradient))))| {
-                let own = chunk * CHUNK..chunk * CHUNK + parameter.len();
-                let job = AdanChunk {
-                    before: AdanState {
-                        parameter: &before.parameter[own.clone()],
-                        average: &before.average[own.clone()],
-                        difference: &before.difference[own.clone()],
-                        square: &before.square[own.clone()],
-                        negative_gradient: &before.negative_gradient[own.clone()],
-                    },
-                    gradient: &gradient[own],
-                    after: AdanState {
-                        parameter,
-                        average,
-                        difference,
-                        square,
-                        negative_gradient,
-                    },
-                    factors,
-                };
-                T::adan_chunk(best_isa(), job);
-            },
-        );
-    Ok(())
+    let step = |before: Before<'_, T, 5>, gradient: &[T], after: After<'_, T, 5>| {
+        let job = AdanChunk {
+            before,
+            gradient,
+            after,
+            factors,
+        };
+        T::adan_chunk(best_isa(), job);
+    };
+    in_chunks(before, gradient, after, settings.time, CHUNK, step)
 }
 
 /// What a step multiplies with and divides by.
@@ -164,9 +103,9 @@ impl<T: Real> AdanFactors<T> {
 
 /// One chunk of a step.
 pub struct AdanChunk<'a, T> {
-    before: AdanState<&'a [T]>,
+    before: Before<'a, T, 5>,
     gradient: &'a [T],
-    after: AdanState<&'a mut [T]>,
+    after: After<'a, T, 5>,
     factors: AdanFactors<T>,
 }
 
@@ -177,19 +116,11 @@ impl<T: Real> Kernel<T> for AdanChunk<'_, T> {
         let f = self.factors;
         let ([beta_1, beta_2, beta_3], [rest_1, rest_2, rest_3]) = (f.betas, f.rests);
         let [c_1, c_2, c_3] = f.corrections;
-        let (before, after) = (self.before, self.after);
         // Slices of one length, which the compiler must know to make vectors of the loop.
-        let len = self.gradient.len();
-        let (parameter, gradient) = (&before.parameter[..len], &self.gradient[..len]);
-        let (average, difference) = (&before.average[..len], &before.difference[..len]);
-        let (square, negative) = (&before.square[..len], &before.negative_gradient[..len]);
-        let new_parameter = &mut after.parameter[..len];
-        let (new_average, new_difference) =
-            (&mut after.average[..len], &mut after.difference[..len]);
-        let (new_square, new_negative) = (
-            &mut after.square[..len],
-            &mut after.negative_gradient[..len],
-        );
+        let (len, gradient) = (self.gradient.len(), self.gradient);
+        let [parameter, average, difference, square, negative] = self.before.map(|v| &v[..len]);
+        let [new_parameter, new_average, new_difference, new_square, new_negative] =
+            self.after.map(|v| &mut v[..len]);
         for i in 0..len {
             let g = gradient[i];
             let change = if f.first { T::zero() } else { negative[i] + g };

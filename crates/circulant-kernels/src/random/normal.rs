@@ -11,7 +11,7 @@ use std::f64::consts::FRAC_PI_2;
 
 use crate::random::philox::{NoiseKey, words};
 use crate::real::Real;
-use crate::runtime::chunks::{CHUNK, best_isa, run_all};
+use crate::runtime::chunks::{CHUNK, best_isa, each_chunk};
 use crate::vector::elementary::{ln_of_normal, sin_cos_of_octants};
 use crate::vector::{Isa, Kernel, Present, Vector};
 
@@ -38,16 +38,10 @@ pub fn standard_normal<T: Real>(key: NoiseKey, out: &mut [T]) {
 }
 
 pub fn fill<T: Real>(isa: Isa, key: NoiseKey, out: &mut [T]) {
-    let jobs = out
-        .chunks_mut(CHUNK)
-        .enumerate()
-        .map(|(chunk, out)| NormalChunk {
-            key,
-            first: (chunk * CHUNK) as u64,
-            out,
-        });
-    let numbers = jobs.len() * CHUNK;
-    run_all(numbers, jobs, |job| T::normal_chunk(isa, job));
+    each_chunk(out.len(), [], [(out, CHUNK)], |chunk, [], [out]| {
+        let first = (chunk * CHUNK) as u64;
+        T::normal_chunk(isa, NormalChunk { key, first, out });
+    });
 }
 
 /// The values from `first` on, a multiple of a group.

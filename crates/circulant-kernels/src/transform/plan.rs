@@ -75,11 +75,13 @@ impl<T: Real> LanePlan<T> {
     }
 
     /// Positions between two gaps of a block, as a power of two.
+    #[cfg(feature = "internals")]
     pub fn shift(&self) -> u32 {
         self.shift
     }
 
     /// The stages of the transform.
+    #[cfg(feature = "internals")]
     pub fn stages(&self) -> &[Stage<T>] {
         &self.stages
     }

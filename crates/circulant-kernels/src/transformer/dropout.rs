@@ -6,12 +6,10 @@
 //! Philox generator make a group of 512 values: word `w` of block `j` gives number `64 w + j` by its
 //! low half and `256 + 64 w + j` by its high one, an order that needs no shuffling.
 
-use rayon::prelude::*;
-
 use crate::error::{KernelError, expect_len};
 use crate::random::philox::{NoiseKey, words};
 use crate::real::Real;
-use crate::runtime::chunks::{CHUNK, best_isa, fewest_chunks};
+use crate::runtime::chunks::{CHUNK, best_isa, each_chunk};
 use crate::vector::{Kernel, Present, Vector};
 
 /// Blocks of a group.
@@ -107,21 +105,9 @@ fn numbers_of_group(
 /// ```
 pub fn dropout_into<T: Real>(x: &[T], dropout: Dropout, y: &mut [T]) -> Result<(), KernelError> {
     expect_len("y", y.len(), x.len())?;
-    x.par_chunks(CHUNK)
-        .zip(y.par_chunks_mut(CHUNK))
-        .enumerate()
-        .with_min_len(fewest_chunks(x.len()))
-        .for_each(|(chunk, (x, y))| {
-            let first = (chunk * (CHUNK / GROUP)) as u64;
-            let place = Place { first, skip: 0 };
-            let job = DropoutChunk {
-                x,
-                y,
-                dropout,
-                place,
-            };
-            T::dropout_chunk(best_isa(), job);
-        });
+    each_chunk(x.len(), [(x, CHUNK)], [(y, CHUNK)], |chunk, [x], [y]| {
+        T::dropout_chunk(best_isa(), DropoutChunk::new(x, dropout, chunk * CHUNK, y));
+    });
     Ok(())
 }
 
@@ -164,10 +150,22 @@ impl Dropout {
 
 /// A chunk that begins anywhere.
 pub struct DropoutChunk<'a, T> {
-    pub(crate) x: &'a [T],
-    pub(crate) y: &'a mut [T],
-    pub(crate) dropout: Dropout,
-    pub(crate) place: Place,
+    x: &'a [T],
+    y: &'a mut [T],
+    dropout: Dropout,
+    place: Place,
+}
+
+impl<'a, T> DropoutChunk<'a, T> {
+    /// The elements from `first` on.
+    pub(crate) fn new(x: &'a [T], dropout: Dropout, first: usize, y: &'a mut [T]) -> Self {
+        Self {
+            x,
+            y,
+            dropout,
+            place: Place::of(first),
+        }
+    }
 }
 
 impl<T: Real> Kernel<T> for DropoutChunk<'_, T> {

@@ -1,22 +1,23 @@
-//! GELU in its exact form and its gradient, alone or behind a bias, over matrices `[rows, n]`:
+//! GELU in its exact form and its gradient, alone, behind a bias, and before dropout (the hidden layer of a transformer's
+//! MLP, whose matrices are its largest), over matrices `[rows, n]`:
 //! `gelu(x) = x P(x)`, `gelu'(x) = P(x) + x density(x)`, with `P` the normal distribution
 //! `(1 + erf(x/sqrt(2)))/2`.
 //!
 //! With the tail `Q(a) = P(-a)` both are free of cases and cancellation but for the sign:
 //! `gelu(x) = max(x, 0) - |x| Q(|x|)`, `gelu'(x) = u` for negative `x` and `1 - u` otherwise, with
 //! `u = Q(|x|) - |x| density(|x|)`. The backward pass reads `x` again and saves nothing else: the
-//! exponential costs less than another matrix from memory.
+//! exponential costs less than another matrix from memory. On its way to dropout a chunk passes through scratch memory in the
+//! L1 or L2 cache; the mask is that of [`dropout_into`](crate::dropout_into).
 //!
 //! In f32 the absolute error is below 2e-7 max(1, |x|) in both directions. Infinities give their
 //! limits, `gelu(-inf) = 0` among them, NaN gives NaN.
 
-use rayon::prelude::*;
-
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, rows_of};
 use crate::real::Real;
-use crate::runtime::chunks::{CHUNK, best_isa, fewest_chunks, rows_per_chunk};
+use crate::runtime::chunks::{CHUNK, best_isa, each_chunk, rows_per_chunk};
 use crate::runtime::partial_sums::{add_parts, rows_per_sum};
 use crate::runtime::scratch::Scratch;
+use crate::transformer::dropout::{Dropout, DropoutChunk};
 use crate::vector::normal_tail::NormalTail;
 use crate::vector::{Kernel, Present, Vector};
 
@@ -30,105 +31,104 @@ use crate::vector::{Kernel, Present, Vector};
 /// # Ok::<(), circulant_kernels::KernelError>(())
 /// ```
 pub fn gelu_into<T: Real>(x: &[T], y: &mut [T]) -> Result<(), KernelError> {
-    forward(x, &[], CHUNK, y)
+    forward(x, &[], None, y)
 }
 
-/// `y = gelu::<V>(x + bias)`, for rows as long as the bias.
-pub fn bias_gelu_into<T: Real>(x: &[T], bias: &[T], y: &mut [T]) -> Result<(), KernelError> {
-    expect_rows(x.len(), bias.len())?;
-    forward(x, bias, rows_per_chunk(bias.len()) * bias.len(), y)
+/// `y = dropout(gelu(x + bias))`, for rows as long as the bias.
+pub fn bias_gelu_dropout_into<T: Real>(
+    x: &[T],
+    bias: &[T],
+    dropout: Option<Dropout>,
+    y: &mut [T],
+) -> Result<(), KernelError> {
+    rows_of("x", x.len(), bias.len())?;
+    forward(x, bias, dropout, y)
 }
 
-fn forward<T: Real>(x: &[T], bias: &[T], chunk: usize, y: &mut [T]) -> Result<(), KernelError> {
+fn forward<T: Real>(
+    x: &[T],
+    bias: &[T],
+    dropout: Option<Dropout>,
+    y: &mut [T],
+) -> Result<(), KernelError> {
     expect_len("y", y.len(), x.len())?;
-    x.par_chunks(chunk)
-        .zip(y.par_chunks_mut(chunk))
-        .with_min_len(fewest_chunks(x.len()))
-        .for_each(|(x, y)| T::gelu_chunk(best_isa(), GeluChunk { x, bias, y }));
+    let chunk = chunk_of(bias);
+    each_chunk(x.len(), [(x, chunk)], [(y, chunk)], |index, [x], [y]| {
+        let Some(dropout) = dropout else {
+            return T::gelu_chunk(best_isa(), GeluChunk { x, bias, y });
+        };
+        let mut gelu = Scratch::take(x.len());
+        let y_of_gelu = &mut gelu[..];
+        T::gelu_chunk(best_isa(), GeluChunk { x, bias, y: y_of_gelu });
+        T::dropout_chunk(best_isa(), DropoutChunk::new(&gelu, dropout, index * chunk, y));
+    });
     Ok(())
 }
 
 /// `out = grad*gelu'(x)`: the gradient of `x` from that of `y = gelu::<V>(x)`.
 pub fn gelu_backward<T: Real>(x: &[T], grad: &[T], out: &mut [T]) -> Result<(), KernelError> {
-    backward(x, &[], CHUNK, grad, out)
+    backward(x, &[], None, grad, out, None)
 }
 
-/// `out = grad*gelu'(x + bias)`, the gradient of `x`, and the sum of its rows, that of the bias.
-pub fn bias_gelu_backward<T: Real>(
+/// `out = dropout(grad)*gelu'(x + bias)`, the gradient of `x`, and the sum of its rows, that of the bias.
+pub fn bias_gelu_dropout_backward<T: Real>(
     x: &[T],
     bias: &[T],
+    dropout: Option<Dropout>,
     grad: &[T],
     out: &mut [T],
-    bias_gradient: Option<&mut [T]>,
+    bias_gradient: &mut [T],
 ) -> Result<(), KernelError> {
-    let n = bias.len();
-    expect_rows(x.len(), n)?;
-    let Some(bias_gradient) = bias_gradient else {
-        return backward(x, bias, rows_per_chunk(n) * n, grad, out);
-    };
-    expect_len("grad", grad.len(), x.len())?;
-    expect_len("out", out.len(), x.len())?;
-    expect_len("the gradient of the bias", bias_gradient.len(), n)?;
-    let chunk = rows_per_sum(n) * n;
-    let mut sums = Scratch::take(x.len().div_ceil(chunk) * n);
-    x.par_chunks(chunk)
-        .zip(grad.par_chunks(chunk))
-        .zip(out.par_chunks_mut(chunk).zip(sums.par_chunks_mut(n)))
-        .with_min_len(fewest_chunks(x.len()))
-        .for_each(|((x, grad), (out, sums))| {
-            let job = GeluBackwardChunk {
-                x,
-                bias,
-                grad,
-                out,
-                sums: Some(sums),
-            };
-            T::gelu_backward_chunk(best_isa(), job);
-        });
-    add_parts(&sums, n, 0, bias_gradient);
-    Ok(())
+    rows_of("x", x.len(), bias.len())?;
+    backward(x, bias, dropout, grad, out, Some(bias_gradient))
 }
 
 fn backward<T: Real>(
     x: &[T],
     bias: &[T],
-    chunk: usize,
+    dropout: Option<Dropout>,
     grad: &[T],
     out: &mut [T],
+    bias_gradient: Option<&mut [T]>,
 ) -> Result<(), KernelError> {
     expect_len("grad", grad.len(), x.len())?;
     expect_len("out", out.len(), x.len())?;
-    x.par_chunks(chunk)
-        .zip(grad.par_chunks(chunk))
-        .zip(out.par_chunks_mut(chunk))
-        .with_min_len(fewest_chunks(x.len()))
-        .for_each(|((x, grad), out)| {
-            let job = GeluBackwardChunk {
-                x,
-                bias,
-                grad,
-                out,
-                sums: None,
-            };
-            T::gelu_backward_chunk(best_isa(), job);
-        });
+    let (mut chunk, mut own_sums) = (chunk_of(bias), 0);
+    if let Some(gradient) = &bias_gradient {
+        expect_len("the gradient of the bias", gradient.len(), bias.len())?;
+        (chunk, own_sums) = (rows_per_sum(bias.len()) * bias.len(), bias.len());
+    }
+    let mut sums = Scratch::take(x.len().div_ceil(chunk) * own_sums);
+    let outputs = [(out, chunk), (&mut sums[..], own_sums)];
+    let inputs = [(x, chunk), (grad, chunk)];
+    each_chunk(x.len(), inputs, outputs, |index, [x, grad], [out, sums]| {
+        let mut kept = Scratch::take(if dropout.is_some() { x.len() } else { 0 });
+        let mut job = GeluBackwardChunk {
+            x,
+            bias,
+            grad,
+            out,
+            sums,
+        };
+        if let Some(dropout) = dropout {
+            let place = index * chunk;
+            T::dropout_chunk(best_isa(), DropoutChunk::new(grad, dropout, place, &mut kept));
+            job.grad = &kept;
+        }
+        T::gelu_backward_chunk(best_isa(), job);
+    });
+    if let Some(gradient) = bias_gradient {
+        add_parts(&sums, bias.len(), 0, gradient);
+    }
     Ok(())
 }
 
-pub(crate) fn expect_rows(got: usize, unit: usize) -> Result<(), KernelError> {
-    if unit == 0 {
-        return Err(KernelError::ZeroSize {
-            what: "the length of a row",
-        });
-    }
-    if got.is_multiple_of(unit) {
-        Ok(())
+/// Values of a chunk: whole rows, if there is a bias.
+fn chunk_of<T>(bias: &[T]) -> usize {
+    if bias.is_empty() {
+        CHUNK
     } else {
-        Err(KernelError::Multiple {
-            what: "x",
-            unit,
-            got,
-        })
+        rows_per_chunk(bias.len()) * bias.len()
     }
 }
 
@@ -153,9 +153,9 @@ fn derivative<V: Vector>(x: V::Scalar) -> V::Scalar {
 
 /// Whole rows, or any chunk when there is no bias (an empty one).
 pub struct GeluChunk<'a, T> {
-    pub(crate) x: &'a [T],
-    pub(crate) bias: &'a [T],
-    pub(crate) y: &'a mut [T],
+    x: &'a [T],
+    bias: &'a [T],
+    y: &'a mut [T],
 }
 
 impl<T: Real> Kernel<T> for GeluChunk<'_, T> {
@@ -177,13 +177,13 @@ impl<T: Real> Kernel<T> for GeluChunk<'_, T> {
     }
 }
 
-/// The gradient of such a chunk, and the sums of its rows if they are asked for.
+/// The gradient of such a chunk, and the sums of its rows unless there is no room for them.
 pub struct GeluBackwardChunk<'a, T> {
-    pub(crate) x: &'a [T],
-    pub(crate) bias: &'a [T],
-    pub(crate) grad: &'a [T],
-    pub(crate) out: &'a mut [T],
-    pub(crate) sums: Option<&'a mut [T]>,
+    x: &'a [T],
+    bias: &'a [T],
+    grad: &'a [T],
+    out: &'a mut [T],
+    sums: &'a mut [T],
 }
 
 impl<T: Real> Kernel<T> for GeluBackwardChunk<'_, T> {
@@ -199,14 +199,15 @@ impl<T: Real> Kernel<T> for GeluBackwardChunk<'_, T> {
         let n = self.bias.len();
         let inputs = self.x.chunks_exact(n).zip(self.grad.chunks_exact(n));
         let rows = inputs.zip(self.out.chunks_exact_mut(n));
-        let Some(sums) = self.sums else {
+        if self.sums.is_empty() {
             for ((x, grad), out) in rows {
                 for (((out, &x), &g), &bias) in out.iter_mut().zip(x).zip(grad).zip(self.bias) {
                     *out = g * derivative::<V>(x + bias);
                 }
             }
             return;
-        };
+        }
+        let sums = self.sums;
         sums.fill(T::zero());
         for ((x, grad), out) in rows {
             let inputs = x.iter().zip(grad).zip(self.bias);

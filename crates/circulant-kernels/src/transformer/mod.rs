@@ -3,6 +3,5 @@
 pub mod attention;
 pub mod dropout;
 pub mod gelu;
-pub mod gelu_dropout;
 pub mod layer_norm;
 pub mod residual;

@@ -4,11 +4,9 @@
 //! The gradient of `x` is that of `y`; the gradient of `a` is its [`dropout_into`](crate::dropout_into), and the sum of the rows of that
 //! is the gradient of `b`.
 
-use rayon::prelude::*;
-
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, rows_of};
 use crate::real::Real;
-use crate::runtime::chunks::{best_isa, fewest_chunks, rows_per_chunk};
+use crate::runtime::chunks::{best_isa, each_chunk, rows_per_chunk};
 use crate::transformer::dropout::{Dropout, Place};
 use crate::vector::{Kernel, Present, Vector};
 
@@ -23,26 +21,22 @@ pub fn residual_into<T: Real>(
     expect_len("the addend", addend.len(), x.len())?;
     expect_len("y", y.len(), x.len())?;
     if !bias.is_empty() {
-        crate::transformer::gelu::expect_rows(x.len(), bias.len())?;
+        rows_of("x", x.len(), bias.len())?;
     }
     let width = bias.len().max(1);
     let chunk = rows_per_chunk(width) * width;
-    x.par_chunks(chunk)
-        .zip(addend.par_chunks(chunk))
-        .zip(y.par_chunks_mut(chunk))
-        .enumerate()
-        .with_min_len(fewest_chunks(x.len()))
-        .for_each(|(index, ((x, addend), y))| {
-            let job = ResidualSumChunk {
-                x,
-                addend,
-                bias,
-                dropout,
-                place: Place::of(index * chunk),
-                y,
-            };
-            T::residual_sum_chunk(best_isa(), job);
-        });
+    let inputs = [(x, chunk), (addend, chunk)];
+    each_chunk(x.len(), inputs, [(y, chunk)], |index, [x, addend], [y]| {
+        let job = ResidualSumChunk {
+            x,
+            addend,
+            bias,
+            dropout,
+            place: Place::of(index * chunk),
+            y,
+        };
+        T::residual_sum_chunk(best_isa(), job);
+    });
     Ok(())
 }
 

@@ -4,23 +4,13 @@ use circulant_kernels::{
     Activation, Bin, CirculantPlan, Complex, Filters, Gradients, HalfPlane, HalfSpectrum,
 };
 use proptest::prelude::*;
-use rand::{RngExt, SeedableRng};
+
+use crate::oracle::{activation, dot, noise};
 
 /// Sums of at most a few thousand products in f64, relative to the size of what is summed.
 const ROUNDING: f64 = 1e-11;
 /// The error of a central difference with step 1e-5, relative to the gradient.
 const DIFFERENCE: f64 = 1e-6;
-
-fn noise(seed: u64, len: usize) -> Vec<f64> {
-    let mut generator = rand::rngs::StdRng::seed_from_u64(seed);
-    (0..len)
-        .map(|_| generator.random_range(-1.0..1.0))
-        .collect()
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
 
 fn norm(a: &[f64]) -> f64 {
     dot(a, a).sqrt()
@@ -60,11 +50,7 @@ impl Work {
         tanh: bool,
     ) -> Self {
         Self {
-            activation: if tanh {
-                Activation::Tanh
-            } else {
-                Activation::Identity
-            },
+            activation: activation(tanh),
             x: noise(1, batch * plan.input_len()),
             coordinates: noise(2, filters * plan.coordinates()),
             bias: noise(3, filters * outputs),
@@ -103,11 +89,7 @@ impl Work {
             .plan
             .forward_keeping(&self.x, filters, &mut y)
             .expect("shapes fit");
-        let mut grads = [
-            vec![0.0; self.x.len()],
-            vec![0.0; self.coordinates.len()],
-            vec![0.0; self.bias.len()],
-        ];
+        let mut grads = [&self.x, &self.coordinates, &self.bias].map(|v| vec![0.0; v.len()]);
         let [x, coordinates, bias] = &mut grads;
         let wanted = Gradients {
             x: Some(x),

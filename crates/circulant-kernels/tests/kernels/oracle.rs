@@ -2,8 +2,10 @@
 //! known values below.
 
 use std::f64::consts::TAU;
+use std::fmt::{Debug, Display};
 
 use circulant_core::Bin;
+use circulant_kernels::{Activation, NoiseKey, Real, standard_normal};
 use num_complex::Complex;
 
 /// Values that look random and are the same every time, in `[-1, 1)`.
@@ -13,6 +15,85 @@ pub fn noise(seed: u64, len: usize) -> Vec<f64> {
     (0..len)
         .map(|_| generator.random_range(-1.0..1.0))
         .collect()
+}
+
+/// Standard normal values, the same every time.
+pub fn normal<T: Real>(seed: u64, stream: u64, len: usize) -> Vec<T> {
+    let mut out = vec![T::zero(); len];
+    standard_normal(NoiseKey { seed, stream }, &mut out);
+    out
+}
+
+pub fn wide<T: Real>(x: &[T]) -> Vec<f64> {
+    x.iter().map(|x| x.wide()).collect()
+}
+
+pub fn narrow<T: Real>(x: &[f64]) -> Vec<T> {
+    x.iter().map(|&x| T::of(x)).collect()
+}
+
+pub fn activation(tanh: bool) -> Activation {
+    if tanh {
+        Activation::Tanh
+    } else {
+        Activation::Identity
+    }
+}
+
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Every value within `tolerance` of what is expected, relative to numbers above one.
+pub fn close<T: Real>(what: impl Display, got: &[T], expected: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+        let bound = tolerance * expected.abs().max(1.0);
+        let error = (got.wide() - expected).abs();
+        assert!(error <= bound, "{what} {i}: {got:?} and {expected}");
+    }
+}
+
+/// About `most` numbers of every gradient (all of them, if there are no more) against central differences of
+/// `loss`, whose arguments begin as `inputs`.
+pub fn check_differences<const N: usize>(
+    inputs: &[Vec<f64>; N],
+    gradients: &[Vec<f64>],
+    tolerance: f64,
+    most: usize,
+    loss: impl Fn(&[Vec<f64>; N]) -> f64,
+) {
+    const STEP: f64 = 1e-5;
+    for (which, gradient) in gradients.iter().enumerate() {
+        assert_eq!(gradient.len(), inputs[which].len(), "gradient {which}");
+        for i in (0..gradient.len()).step_by(1 + gradient.len().saturating_sub(1) / most) {
+            let [above, below] = [STEP, -STEP].map(|step| {
+                let mut moved = inputs.clone();
+                moved[which][i] += step;
+                loss(&moved)
+            });
+            let difference = (above - below) / (2.0 * STEP);
+            let bound = tolerance * gradient[i].abs().max(1.0);
+            assert!(
+                (gradient[i] - difference).abs() <= bound,
+                "gradient {which}, number {i}: {} and {difference}",
+                gradient[i]
+            );
+        }
+    }
+}
+
+/// The same to the last bit on any number of threads.
+pub fn same_on_threads<R: PartialEq + Debug + Send>(run: impl Fn() -> R + Sync) -> R {
+    let on = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        pool.build().unwrap().install(&run)
+    };
+    let alone = on(1);
+    for threads in [2, 3, 7] {
+        assert!(on(threads) == alone, "{threads} threads differ from one");
+    }
+    alone
 }
 
 /// `X[u,v] = sum_{s,t} x[s,t] exp(-2 pi i (us/H + vt/W))`, by definition.

@@ -16,7 +16,7 @@ const FLOORS: [&[&str]; 8] = [
     &["gaussian", "norms", "optimisers", "transformer"],
 ];
 /// Beside the house: errors, and the number types with the table of all kernels.
-const BESIDE: [&str; 5] = ["element_kernels", "error", "kernels", "lib", "real"];
+const BESIDE: [&str; 4] = ["error", "kernels", "lib", "real"];
 
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder of the source") {

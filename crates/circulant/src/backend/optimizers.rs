@@ -10,7 +10,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Flex, backend_extension};
 use burn::tensor::DType;
 use burn_flex::FlexTensor;
-use circulant_kernels::{AdamSettings, AdamState, AdanSettings, AdanState, adam_step, adan_step};
+use circulant_kernels::{AdamSettings, AdanSettings, adam_step, adan_step};
 
 use super::circulant_flex::{Native, numbers, valid, with_native};
 use super::fused::fused_flex::{finish, like};
@@ -49,18 +49,10 @@ fn adam_typed<T: Native>(
     [parameter, gradient, moment_1, moment_2]: [&FlexTensor; 4],
     settings: AdamSettings,
 ) -> (FlexTensor, FlexTensor, FlexTensor) {
-    let mut after = [parameter, moment_1, moment_2].map(like::<T>);
-    let before = AdamState {
-        parameter: numbers(parameter, "the parameter"),
-        moment_1: numbers(moment_1, "the first moment"),
-        moment_2: numbers(moment_2, "the second moment"),
-    };
-    let [parameter, moment_1, moment_2] = after.each_mut().map(|(buffer, _)| buffer.as_mut());
-    let outputs = AdamState {
-        parameter,
-        moment_1,
-        moment_2,
-    };
+    let state = [parameter, moment_1, moment_2];
+    let mut after = state.map(like::<T>);
+    let before = state.map(|tensor| numbers(tensor, "the state of Adam"));
+    let outputs = after.each_mut().map(|(buffer, _)| buffer.as_mut());
     let gradient = numbers(gradient, "the gradient");
     valid(adam_step(before, gradient, settings, outputs));
     after.map(finish).into()
@@ -80,24 +72,8 @@ fn adan_typed<T: Native>(
 ) -> [FlexTensor; 5] {
     let state = [parameter, average, difference, square, negative];
     let mut after = state.map(like::<T>);
-    let [parameter, average, difference, square, negative_gradient] =
-        state.map(|tensor| numbers::<T>(tensor, "the state of Adan"));
-    let before = AdanState {
-        parameter,
-        average,
-        difference,
-        square,
-        negative_gradient,
-    };
-    let [parameter, average, difference, square, negative_gradient] =
-        after.each_mut().map(|(buffer, _)| buffer.as_mut());
-    let outputs = AdanState {
-        parameter,
-        average,
-        difference,
-        square,
-        negative_gradient,
-    };
+    let before = state.map(|tensor| numbers(tensor, "the state of Adan"));
+    let outputs = after.each_mut().map(|(buffer, _)| buffer.as_mut());
     let gradient = numbers(gradient, "the gradient");
     valid(adan_step(before, gradient, settings, outputs));
     after.map(finish)

@@ -37,7 +37,9 @@ use forward::Stencil;
 use planes::PaddedPlanes;
 
 use crate::elements::activation::Activation;
-use crate::error::{KernelError, expect_len, expect_positive, expect_volume, volume};
+use crate::error::{
+    KernelError, expect_len, expect_positive, expect_volume, rows_of, volume,
+};
 use crate::real::Real;
 use crate::runtime::chunks::{CHUNK, best_isa, run_all};
 use crate::vector::{Isa, MAX_LANES};
@@ -181,7 +183,7 @@ impl Convolution {
         activation: Activation,
         y: &mut [T],
     ) -> Result<(), KernelError> {
-        let batch = self.batch_of(x)?;
+        let batch = rows_of("x", x.len(), self.input_len())?;
         expect_len("w", weight.len(), self.weight_len())?;
         expect_len("b", bias.len(), self.channels_out)?;
         expect_volume("y", y.len(), &[batch, self.output_len()])?;
@@ -219,7 +221,7 @@ impl Convolution {
         grad: &[T],
         gradients: ConvolutionGradients<'_, T>,
     ) -> Result<(), KernelError> {
-        let batch = self.batch_of(x)?;
+        let batch = rows_of("x", x.len(), self.input_len())?;
         let output_len = self.output_len();
         expect_len("w", weight.len(), self.weight_len())?;
         expect_volume("the gradient of y", grad.len(), &[batch, output_len])?;
@@ -307,18 +309,5 @@ impl Convolution {
     fn images_per_job(&self) -> usize {
         let numbers = self.input_len().max(self.output_len());
         (JOB_CHUNKS * CHUNK / numbers).max(1)
-    }
-
-    fn batch_of<T>(&self, x: &[T]) -> Result<usize, KernelError> {
-        let unit = self.input_len();
-        if x.len().is_multiple_of(unit) {
-            Ok(x.len() / unit)
-        } else {
-            Err(KernelError::Multiple {
-                what: "x",
-                unit,
-                got: x.len(),
-            })
-        }
     }
 }

@@ -34,20 +34,7 @@ impl<T: Real> CirculantPlan<T> {
         filters: Filters<'_, T>,
         y: &mut [T],
     ) -> Result<(), KernelError> {
-        let batch = self.batch_of(x.len())?;
-        match self.way(batch) {
-            Way::Lanes(lanes) if self.table.is_none() => {
-                self.check(batch, &filters, y.len())?;
-                self.run_single(lanes, batch, Input::Rows(x), filters, y);
-                Ok(())
-            }
-            Way::Blocks(lanes) if filters.coordinates.len() == self.coordinates => {
-                self.check(batch, &filters, y.len())?;
-                self.run_blocks(lanes, batch, BlockInput::Rows(x, None), filters, y);
-                Ok(())
-            }
-            _ => self.apply(&self.transform(x)?, filters, y),
-        }
+        self.run(x, filters, y, false).map(|_| ())
     }
 
     /// [`Self::forward`] that also returns the spectrum of `x` for the backward pass.
@@ -57,28 +44,47 @@ impl<T: Real> CirculantPlan<T> {
         filters: Filters<'_, T>,
         y: &mut [T],
     ) -> Result<KeptSpectrum<T>, KernelError> {
+        let kept = self.run(x, filters, y, true)?;
+        Ok(kept.expect("asked for"))
+    }
+
+    /// Forward; at least when it is to be kept, returns the spectrum of `x`.
+    pub(super) fn run(
+        &self,
+        x: &[T],
+        filters: Filters<'_, T>,
+        y: &mut [T],
+        keep: bool,
+    ) -> Result<Option<KeptSpectrum<T>>, KernelError> {
         let batch = self.batch_of(x.len())?;
-        self.check(batch, &filters, y.len())?;
+        let count = self.check(batch, &filters, y.len())?;
         let way = self.way(batch);
-        match way {
+        let data = match way {
             Way::Lanes(lanes) if self.table.is_none() => {
-                let mut data = Scratch::take(self.batch(batch, 1).spectrum_len());
-                let keep = Shared::writer(&mut data);
-                self.run_single(lanes, batch, Input::Keep(x, keep), filters, y);
-                Ok(self.keep(&way, batch, data))
+                let mut data = keep.then(|| Scratch::take(self.batch(batch, 1).spectrum_len()));
+                let x = match &mut data {
+                    Some(data) => Input::Keep(x, Shared::writer(data)),
+                    None => Input::Rows(x),
+                };
+                self.run_single(lanes, batch, x, filters, y);
+                data
             }
-            Way::Blocks(lanes) if filters.coordinates.len() == self.coordinates => {
-                let mut data = Scratch::take(self.blocks(lanes, batch).spectrum_len());
-                let x = BlockInput::Rows(x, Some(&mut data));
-                self.run_blocks(lanes, batch, x, filters, y);
-                Ok(self.keep(&way, batch, data))
+            Way::Blocks(lanes) if count == 1 => {
+                let blocks = self.blocks(lanes, batch);
+                let mut data = keep.then(|| Scratch::take(blocks.spectrum_len()));
+                let x = BlockInput::Rows(x, data.as_deref_mut());
+                let tanh = filters.activation == Activation::Tanh;
+                let after = (self.bias(&filters, 1, 0), tanh);
+                blocks.forward(x, filters.coordinates, after, y);
+                data
             }
             _ => {
                 let kept = self.transform(x)?;
                 self.apply(&kept, filters, y)?;
-                Ok(kept)
+                return Ok(Some(kept));
             }
-        }
+        };
+        Ok(data.map(|data| self.keep(&way, batch, data)))
     }
 
     /// [`Self::forward`] from a kept spectrum: no transform of the input.
@@ -90,69 +96,46 @@ impl<T: Real> CirculantPlan<T> {
     ) -> Result<(), KernelError> {
         let batch = kept.batch;
         let count = self.check(batch, &filters, y.len())?;
-        let tanh = filters.activation == Activation::Tanh;
+        let (coordinates, tanh) = (filters.coordinates, filters.activation == Activation::Tanh);
+        let bias = |f| self.bias(&filters, count, f);
         match self.way_of(kept)? {
-            Way::Rows(rows) => {
-                rows.forward(
-                    &kept.data,
-                    filters.coordinates,
-                    |f| self.bias(&filters, count, f),
-                    tanh,
-                    y,
-                );
-            }
+            Way::Rows(rows) => rows.forward(&kept.data, coordinates, bias, tanh, y),
             Way::Padded(padded) => {
-                padded.forward(
-                    (&kept.data, batch),
-                    filters.coordinates,
-                    |f| self.bias(&filters, count, f),
-                    tanh,
-                    y,
-                );
+                padded.forward((&kept.data, batch), coordinates, bias, tanh, y);
             }
             Way::Lanes(lanes) if self.table.is_none() => {
                 self.run_single(lanes, batch, Input::Kept(&kept.data), filters, y);
             }
             Way::Lanes(lanes) => {
                 let mixing = self.mixing(lanes, batch);
-                let outputs = y.chunks_exact_mut(batch * self.output_len());
-                let coordinates = filters.coordinates.chunks_exact(self.coordinates);
-                for (f, (y, coordinates)) in outputs.zip(coordinates).enumerate() {
-                    mixing.forward(
-                        &kept.data,
-                        coordinates,
-                        self.bias(&filters, count, f),
-                        tanh,
-                        y,
-                    );
-                }
+                self.each_filter(batch, coordinates, y, |f, coordinates, y| {
+                    mixing.forward(&kept.data, coordinates, bias(f), tanh, y);
+                });
             }
             Way::Blocks(lanes) => {
-                let outputs = y.chunks_exact_mut(batch * self.output_len());
-                let coordinates = filters.coordinates.chunks_exact(self.coordinates);
-                for (f, (y, coordinates)) in outputs.zip(coordinates).enumerate() {
-                    let after = (self.bias(&filters, count, f), tanh);
+                let blocks = self.blocks(lanes, batch);
+                self.each_filter(batch, coordinates, y, |f, coordinates, y| {
                     let x = BlockInput::Spectra(&kept.data);
-                    self.blocks(lanes, batch).forward(x, coordinates, after, y);
-                }
+                    blocks.forward(x, coordinates, (bias(f), tanh), y);
+                });
             }
         }
         Ok(())
     }
 
-    /// One filter.
-    fn run_blocks(
+    /// `work(filter, coordinates, output)`, one filter after the other.
+    fn each_filter(
         &self,
-        lanes: &LanePlan<T>,
         batch: usize,
-        x: BlockInput<'_, T>,
-        filters: Filters<'_, T>,
+        coordinates: &[T],
         y: &mut [T],
+        mut work: impl FnMut(usize, &[T], &mut [T]),
     ) {
-        let tanh = filters.activation == Activation::Tanh;
-        let after = (self.bias(&filters, 1, 0), tanh);
-        let blocks = self.blocks(lanes, batch);
-        blocks.forward(x, filters.coordinates, after, y);
+        let outputs = y.chunks_exact_mut(batch * self.output_len());
+        let coordinates = coordinates.chunks_exact(self.coordinates);
+        for (f, (y, coordinates)) in outputs.zip(coordinates).enumerate() {
+            work(f, coordinates, y);
+        }
     }
 
     fn run_single(

@@ -72,15 +72,8 @@ impl<T: Real> CirculantPlan<T> {
         readout: Readout<'_, T>,
         z: &mut [T],
     ) -> Result<(), KernelError> {
-        let batch = self.batch_of(x.len())?;
-        let (count, weights) = self.check_readout(batch, &filters, readout, z.len())?;
-        if let Some(lanes) = self.joined(batch, &filters) {
-            self.run_readout(lanes, batch, Input::Rows(x), filters, weights, None, z);
-            return Ok(());
-        }
-        let mut hidden = Scratch::take(count * batch * self.output_len());
-        self.forward(x, filters, &mut hidden)?;
-        self.read_out(&hidden, count, weights, z)
+        let pass = self.run_readout(x, filters, readout, z, false);
+        pass.map(|_| ())
     }
 
     /// [`Self::forward_readout`] that also returns what the backward pass needs.
@@ -91,29 +84,58 @@ impl<T: Real> CirculantPlan<T> {
         readout: Readout<'_, T>,
         z: &mut [T],
     ) -> Result<KeptReadout<T>, KernelError> {
+        let kept = self.run_readout(x, filters, readout, z, true)?;
+        Ok(kept.expect("asked for"))
+    }
+
+    fn run_readout(
+        &self,
+        x: &[T],
+        filters: Filters<'_, T>,
+        readout: Readout<'_, T>,
+        z: &mut [T],
+        keep: bool,
+    ) -> Result<Option<KeptReadout<T>>, KernelError> {
         let batch = self.batch_of(x.len())?;
         let (count, weights) = self.check_readout(batch, &filters, readout, z.len())?;
-        if let Some(lanes) = self.joined(batch, &filters) {
-            let blocks = self.batch(batch, 1);
-            let mut data = Scratch::take(blocks.spectrum_len());
-            let mut hidden = Scratch::take(count * Single::<T>::hidden_len(&blocks));
-            let keep = Input::Keep(x, Shared::writer(&mut data));
-            let kept = Some(&mut hidden[..]);
-            self.run_readout(lanes, batch, keep, filters, weights, kept, z);
-            return Ok(KeptReadout {
-                spectrum: self.keep(&Way::Lanes(lanes), batch, data),
+        let Some(lanes) = self.joined(batch, &filters) else {
+            let mut hidden = Scratch::take(count * batch * self.output_len());
+            let spectrum = self.run(x, filters, &mut hidden, keep)?;
+            self.read_out(&hidden, count, weights, z)?;
+            return Ok(spectrum.map(|spectrum| KeptReadout {
+                spectrum,
                 hidden,
-                in_lanes: true,
-            });
-        }
-        let mut hidden = Scratch::take(count * batch * self.output_len());
-        let spectrum = self.forward_keeping(x, filters, &mut hidden)?;
-        self.read_out(&hidden, count, weights, z)?;
-        Ok(KeptReadout {
-            spectrum,
+                in_lanes: false,
+            }));
+        };
+        let blocks = self.batch(batch, 1);
+        let mut kept = keep.then(|| KeptReadout {
+            spectrum: self.keep(
+                &Way::Lanes(lanes),
+                batch,
+                Scratch::take(blocks.spectrum_len()),
+            ),
+            hidden: Scratch::take(count * Single::<T>::hidden_len(&blocks)),
+            in_lanes: true,
+        });
+        let (x, hidden) = match &mut kept {
+            None => (Input::Rows(x), None),
+            Some(kept) => {
+                let spectrum = Shared::writer(&mut kept.spectrum.data);
+                (Input::Keep(x, spectrum), Some(&mut kept.hidden[..]))
+            }
+        };
+        self.single(lanes).forward_readout(
+            &blocks,
+            x,
+            filters.coordinates,
+            |f| self.bias(&filters, count, f),
+            filters.activation == Activation::Tanh,
+            weights,
             hidden,
-            in_lanes: false,
-        })
+            z,
+        );
+        Ok(kept)
     }
 
     /// The gradients of everything from the gradient of `z`.
@@ -264,30 +286,6 @@ impl<T: Real> CirculantPlan<T> {
             classes,
         };
         Ok((count, weights))
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "two layers have their arguments")]
-    fn run_readout(
-        &self,
-        lanes: &LanePlan<T>,
-        batch: usize,
-        x: Input<'_, T>,
-        filters: Filters<'_, T>,
-        weights: ReadoutWeights<'_, T>,
-        hidden: Option<&mut [T]>,
-        z: &mut [T],
-    ) {
-        let count = filters.coordinates.len() / self.coordinates;
-        self.single(lanes).forward_readout(
-            &self.batch(batch, 1),
-            x,
-            filters.coordinates,
-            |f| self.bias(&filters, count, f),
-            filters.activation == Activation::Tanh,
-            weights,
-            hidden,
-            z,
-        );
     }
 
     /// The second step on its own.

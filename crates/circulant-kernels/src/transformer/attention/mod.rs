@@ -25,11 +25,9 @@ mod forward;
 pub use backward::HeadBackward;
 pub use forward::HeadForward;
 
-use rayon::prelude::*;
-
-use crate::error::{KernelError, expect_len, expect_positive, volume};
+use crate::error::{KernelError, expect_len, expect_positive, rows_of, volume};
 use crate::real::Real;
-use crate::runtime::chunks::{best_isa, fewest_chunks};
+use crate::runtime::chunks::{best_isa, each, each_chunk};
 use crate::runtime::scratch::Scratch;
 use crate::transformer::dropout::{Dropout, GROUP};
 use crate::vector::{Isa, Promised, prefetch};
@@ -98,26 +96,20 @@ impl Attention {
         let jobs = self.expect_sizes(inputs, log_sums.len())?;
         expect_len("the output", output.len(), inputs.query.len())?;
         let output = HeadColumns::new(output);
-        log_sums
-            .par_chunks_mut(self.tokens)
-            .enumerate()
-            .with_min_len(self.fewest_jobs(jobs))
-            .for_each_init(
-                || Scratch::take(forward::scratch_len::<T>(self)),
-                |scratch, (job, log_sums)| {
-                    let head = self.head(job);
-                    let job = HeadForward {
-                        head,
-                        inputs,
-                        dropout,
-                        output,
-                        log_sums,
-                        scratch,
-                    };
-                    // SAFETY: the output is as long as the queries; see the head of the file.
-                    T::attention_forward(isa, unsafe { Promised::new(job) });
-                },
-            );
+        let log_sums = [(log_sums, self.tokens)];
+        each_chunk(self.values(jobs), [], log_sums, |job, [], [log_sums]| {
+            let mut scratch = Scratch::take(forward::scratch_len::<T>(self));
+            let job = HeadForward {
+                head: self.head(job),
+                inputs,
+                dropout,
+                output,
+                log_sums,
+                scratch: &mut scratch,
+            };
+            // SAFETY: the output is as long as the queries; see the head of the file.
+            T::attention_forward(isa, unsafe { Promised::new(job) });
+        });
         Ok(())
     }
 
@@ -154,26 +146,20 @@ impl Attention {
             key: HeadColumns::new(gradients.key),
             value: HeadColumns::new(gradients.value),
         };
-        log_sums
-            .par_chunks(self.tokens)
-            .enumerate()
-            .with_min_len(self.fewest_jobs(jobs))
-            .for_each_init(
-                || Scratch::take(backward::scratch_len::<T>(self)),
-                |scratch, (job, log_sums)| {
-                    let job = HeadBackward {
-                        head: self.head(job),
-                        inputs,
-                        dropout,
-                        log_sums,
-                        grad,
-                        gradients,
-                        scratch,
-                    };
-                    // SAFETY: the gradients are as long as the queries; see the head of the file.
-                    T::attention_backward(isa, unsafe { Promised::new(job) });
-                },
-            );
+        each(self.values(jobs), jobs, |job| {
+            let mut scratch = Scratch::take(backward::scratch_len::<T>(self));
+            let job = HeadBackward {
+                head: self.head(job),
+                inputs,
+                dropout,
+                log_sums: &log_sums[job * self.tokens..][..self.tokens],
+                grad,
+                gradients,
+                scratch: &mut scratch,
+            };
+            // SAFETY: the gradients are as long as the queries; see the head of the file.
+            T::attention_backward(isa, unsafe { Promised::new(job) });
+        });
         Ok(())
     }
 
@@ -184,24 +170,17 @@ impl Attention {
         log_sums: usize,
     ) -> Result<usize, KernelError> {
         let width = self.heads * self.head_dim;
-        let (unit, got) = (self.tokens * width, inputs.query.len());
-        if !got.is_multiple_of(unit) {
-            return Err(KernelError::Multiple {
-                what: "Q",
-                unit,
-                got,
-            });
-        }
+        let got = inputs.query.len();
+        let batch = rows_of("Q", got, self.tokens * width)?;
         expect_len("K", inputs.key.len(), got)?;
         expect_len("V", inputs.value.len(), got)?;
-        let batch = got / unit;
         expect_len("the log sums", log_sums, self.log_sums_len(batch))?;
         Ok(batch * self.heads)
     }
 
-    /// All of them on one thread when there is little to multiply.
-    fn fewest_jobs(&self, jobs: usize) -> usize {
-        fewest_chunks(jobs * self.tokens * (self.tokens + self.head_dim))
+    /// Values that so many jobs multiply with others.
+    fn values(&self, jobs: usize) -> usize {
+        jobs * self.tokens * (self.tokens + self.head_dim)
     }
 
     fn head(&self, job: usize) -> Head {

@@ -1,5 +1,4 @@
-//! Layer normalisation over the last axis of `[rows, n]`, its gradients, and the residual addition
-//! before it.
+//! Layer normalisation over the last axis of `[rows, n]` and its gradients.
 //!
 //! With the mean `m` and `r = 1/sqrt(variance + epsilon)` of a row (the variance divides by `n`):
 //! `h = (x - m) r`, `y = h gamma + beta`. With `g` the gradient of `y` and `w = g gamma`:
@@ -9,11 +8,9 @@
 //! A row is read from the L1 or L2 cache three times (mean, variance, result) and from memory once. Its
 //! sums run in 16 places side by side.
 
-use rayon::prelude::*;
-
-use crate::error::{KernelError, expect_len};
+use crate::error::{KernelError, expect_len, rows_of};
 use crate::real::Real;
-use crate::runtime::chunks::{best_isa, fewest_chunks};
+use crate::runtime::chunks::{best_isa, each_chunk};
 use crate::runtime::partial_sums::{add_parts, rows_per_sum};
 use crate::runtime::scratch::Scratch;
 use crate::vector::lane_sums::{sum, sum_of_squares, total};
@@ -63,62 +60,25 @@ pub fn layer_norm_into<T: Real>(
     let n = layer.gamma.len();
     expect_sizes(x.len(), layer, y.len(), &statistics)?;
     let rows = rows_per_sum(n);
-    let means = statistics.mean.par_chunks_mut(rows);
-    x.par_chunks(rows * n)
-        .zip(y.par_chunks_mut(rows * n))
-        .zip(means.zip(statistics.inverse_deviation.par_chunks_mut(rows)))
-        .with_min_len(fewest_chunks(x.len()))
-        .for_each(|((x, y), (mean, inverse_deviation))| {
-            let statistics = RowStatistics {
-                mean,
-                inverse_deviation,
-            };
-            let job = LayerNormChunk {
-                x,
-                added: None,
-                layer,
-                y,
-                statistics,
-            };
-            T::layer_norm_chunk(best_isa(), job);
-        });
-    Ok(())
-}
-
-/// `sum = x + addend` and `y` from `sum`, all `[rows, n]`, and the statistics of its rows.
-pub fn residual_layer_norm_into<T: Real>(
-    x: &[T],
-    addend: &[T],
-    sum: &mut [T],
-    layer: LayerNorm<'_, T>,
-    y: &mut [T],
-    statistics: RowStatistics<&mut [T]>,
-) -> Result<(), KernelError> {
-    let n = layer.gamma.len();
-    expect_sizes(x.len(), layer, y.len(), &statistics)?;
-    expect_len("the addend", addend.len(), x.len())?;
-    expect_len("the sum", sum.len(), x.len())?;
-    let rows = rows_per_sum(n);
-    let means = statistics.mean.par_chunks_mut(rows);
-    let inputs = x.par_chunks(rows * n).zip(addend.par_chunks(rows * n));
-    inputs
-        .zip(sum.par_chunks_mut(rows * n).zip(y.par_chunks_mut(rows * n)))
-        .zip(means.zip(statistics.inverse_deviation.par_chunks_mut(rows)))
-        .with_min_len(fewest_chunks(x.len()))
-        .for_each(|(((x, addend), (sum, y)), (mean, inverse_deviation))| {
-            let statistics = RowStatistics {
-                mean,
-                inverse_deviation,
-            };
-            let job = LayerNormChunk {
-                x,
-                added: Some((addend, sum)),
-                layer,
-                y,
-                statistics,
-            };
-            T::layer_norm_chunk(best_isa(), job);
-        });
+    let outputs = [
+        (y, rows * n),
+        (statistics.mean, rows),
+        (statistics.inverse_deviation, rows),
+    ];
+    each_chunk(x.len(), [(x, rows * n)], outputs, |_, [x], outputs| {
+        let [y, mean, inverse_deviation] = outputs;
+        let statistics = RowStatistics {
+            mean,
+            inverse_deviation,
+        };
+        let job = LayerNormChunk {
+            x,
+            layer,
+            y,
+            statistics,
+        };
+        T::layer_norm_chunk(best_isa(), job);
+    });
     Ok(())
 }
 
@@ -149,30 +109,31 @@ pub fn layer_norm_backward<T: Real>(
     expect_len("the gradient of beta", gradients.beta.len(), n)?;
     let rows = rows_per_sum(n);
     let mut sums = Scratch::take((x.len() / n).div_ceil(rows) * 2 * n);
-    gradients
-        .x
-        .par_chunks_mut(rows * n)
-        .zip(sums.par_chunks_mut(2 * n))
-        .enumerate()
-        .with_min_len(fewest_chunks(x.len()))
-        .for_each(|(chunk, (out, sums))| {
-            let first = chunk * rows;
-            let own = first * n..first * n + out.len();
-            let own_rows = first..first + out.len() / n;
-            let job = LayerNormBackwardChunk {
-                x: &x[own.clone()],
-                gamma,
-                statistics: RowStatistics {
-                    mean: &statistics.mean[own_rows.clone()],
-                    inverse_deviation: &statistics.inverse_deviation[own_rows],
-                },
-                grad: &grad[own.clone()],
-                residual: residual.get(own).unwrap_or(&[]),
-                out,
-                sums,
-            };
-            T::layer_norm_backward_chunk(best_isa(), job);
-        });
+    let of_residual = if residual.is_empty() { 0 } else { rows * n };
+    let inputs = [
+        (x, rows * n),
+        (grad, rows * n),
+        (residual, of_residual),
+        (statistics.mean, rows),
+        (statistics.inverse_deviation, rows),
+    ];
+    let outputs = [(gradients.x, rows * n), (&mut sums[..], 2 * n)];
+    each_chunk(x.len(), inputs, outputs, |_, inputs, [out, sums]| {
+        let [x, grad, residual, mean, inverse_deviation] = inputs;
+        let job = LayerNormBackwardChunk {
+            x,
+            gamma,
+            statistics: RowStatistics {
+                mean,
+                inverse_deviation,
+            },
+            grad,
+            residual,
+            out,
+            sums,
+        };
+        T::layer_norm_backward_chunk(best_isa(), job);
+    });
     add_parts(&sums, 2 * n, 0, gradients.gamma);
     add_parts(&sums, 2 * n, n, gradients.beta);
     Ok(())
@@ -185,29 +146,17 @@ fn expect_sizes<T, S: AsRef<[T]>>(
     statistics: &RowStatistics<S>,
 ) -> Result<(), KernelError> {
     let n = layer.gamma.len();
-    if n == 0 {
-        return Err(KernelError::ZeroSize {
-            what: "the length of a row",
-        });
-    }
-    if !numbers.is_multiple_of(n) {
-        return Err(KernelError::Multiple {
-            what: "x",
-            unit: n,
-            got: numbers,
-        });
-    }
+    let rows = rows_of("x", numbers, n)?;
     expect_len("beta", layer.beta.len(), n)?;
     expect_len("the result", out, numbers)?;
-    expect_len("the means", statistics.mean.as_ref().len(), numbers / n)?;
+    expect_len("the means", statistics.mean.as_ref().len(), rows)?;
     let deviations = statistics.inverse_deviation.as_ref().len();
-    expect_len("the inverse deviations", deviations, numbers / n)
+    expect_len("the inverse deviations", deviations, rows)
 }
 
-/// Whole rows; with `added`, the addend and where the sum goes.
+/// Whole rows.
 pub struct LayerNormChunk<'a, T> {
     x: &'a [T],
-    added: Option<(&'a [T], &'a mut [T])>,
     layer: LayerNorm<'a, T>,
     y: &'a mut [T],
     statistics: RowStatistics<&'a mut [T]>,
@@ -224,22 +173,11 @@ impl<T: Real> Kernel<T> for LayerNormChunk<'_, T> {
         } = self.layer;
         let n = gamma.len();
         let (count, epsilon) = (T::of(1.0 / n as f64), T::of(epsilon));
-        let (addend, mut sums) = self.added.unzip();
         let statistics = self.statistics.mean.iter_mut();
         let statistics = statistics.zip(self.statistics.inverse_deviation);
         for (row, (mean, inverse)) in statistics.enumerate() {
             let own = row * n..row * n + n;
-            let x = match (addend, &mut sums) {
-                (Some(addend), Some(sums)) => {
-                    let sums = &mut sums[own.clone()];
-                    let inputs = self.x[own.clone()].iter().zip(&addend[own.clone()]);
-                    for (sum, (&x, &addend)) in sums.iter_mut().zip(inputs) {
-                        *sum = x + addend;
-                    }
-                    &*sums
-                }
-                _ => &self.x[own.clone()],
-            };
+            let x = &self.x[own.clone()];
             *mean = sum::<T, LANES>(x) * count;
             let variance = sum_of_squares::<V, LANES>(x, *mean) * count;
             *inverse = T::one() / (variance + epsilon).root();

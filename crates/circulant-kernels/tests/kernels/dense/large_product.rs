@@ -3,6 +3,8 @@ use circulant_kernels::dense::large_product::*;
 use circulant_kernels::runtime::chunks::best_isa;
 use circulant_kernels::vector::Isa;
 
+use crate::oracle::{normal, same_on_threads};
+
 /// Whole numbers so small that every sum is exact in any order.
 fn numbers<T: Real>(seed: usize, count: usize) -> Vec<T> {
     (0..count)
@@ -26,20 +28,15 @@ fn check<T: Real>(isa: Isa, [rows, steps, columns]: [usize; 3]) {
         };
         let left = matrix(&a[..], rows, steps, turned_a);
         let right = matrix(&b[..], steps, columns, turned_b);
-        let a_at = |i, k| {
-            a[if turned_a {
-                k * rows + i
+        let at = |values: &[T], [height, width]: [usize; 2], i: usize, j: usize, turned| {
+            values[if turned {
+                j * height + i
             } else {
-                i * steps + k
+                i * width + j
             }]
         };
-        let b_at = |k, n| {
-            b[if turned_b {
-                n * steps + k
-            } else {
-                k * columns + n
-            }]
-        };
+        let a_at = |i, k| at(&a, [rows, steps], i, k, turned_a);
+        let b_at = |k, n| at(&b, [steps, columns], k, n, turned_b);
         let mut out = if accumulate {
             before.clone()
         } else {
@@ -92,17 +89,13 @@ fn steps_beyond_one_round_are_added() {
 #[test]
 fn the_number_of_threads_changes_no_bit() {
     let (a, b) = (
-        (0..130 * 500).map(|i| (i as f32).sin()).collect::<Vec<_>>(),
-        (0..500 * 70).map(|i| (i as f32).cos()).collect::<Vec<_>>(),
+        normal::<f32>(1, 0, 130 * 500),
+        normal::<f32>(1, 1, 500 * 70),
     );
-    let run = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    same_on_threads(|| {
         let mut out = vec![0.0; 130 * 70];
         let (left, right) = (MatrixView::new(&a, 130, 500), MatrixView::new(&b, 500, 70));
-        let work = || own_product(best_isa(), left, right, false, &mut out);
-        pool.build().unwrap().install(work);
+        own_product(best_isa(), left, right, false, &mut out);
         out
-    };
-    let alone = run(1);
-    assert!([2, 3, 7].into_iter().all(|threads| run(threads) == alone));
+    });
 }

@@ -1,7 +1,8 @@
 use circulant_kernels::Real;
 use circulant_kernels::elements::cross_entropy::*;
-use circulant_kernels::random::normal::standard_normal;
 use circulant_kernels::random::philox::{NoiseKey, uniform_u64};
+
+use crate::oracle::{check_differences, close, narrow, normal, wide};
 
 /// Rounding of an f32 row.
 const RELATIVE: f64 = 1e-6;
@@ -10,13 +11,10 @@ const DIFFERENCES: f64 = 1e-8;
 
 fn problem<T: Real>(rows: usize, classes: usize) -> (Vec<T>, Vec<i64>) {
     let key = NoiseKey { seed: 1, stream: 2 };
-    let mut logits = vec![T::zero(); rows * classes];
-    standard_normal(key, &mut logits);
-    for logit in &mut logits {
-        *logit = *logit * T::of(5.0);
-    }
+    let logits: Vec<f64> = normal(1, 2, rows * classes);
+    let logits: Vec<f64> = logits.iter().map(|x| 5.0 * x).collect();
     let label = |row| (uniform_u64(key, row) % classes as u64) as i64;
-    (logits, (0..rows as u64).map(label).collect())
+    (narrow(&logits), (0..rows as u64).map(label).collect())
 }
 
 fn naive(logits: &[f64], classes: usize, labels: &[i64]) -> f64 {
@@ -28,40 +26,32 @@ fn naive(logits: &[f64], classes: usize, labels: &[i64]) -> f64 {
     .sum()
 }
 
+fn check<T: Real>(rows: usize, classes: usize, tolerance: f64) {
+    let (logits, labels) = problem::<T>(rows, classes);
+    let expected = naive(&wide(&logits), classes, &labels);
+    let loss = cross_entropy(&logits, classes, &labels, None).unwrap();
+    assert!((loss - expected).abs() <= tolerance * (1.0 + expected));
+}
+
 #[test]
 fn the_loss_is_the_naive_one() {
     for (rows, classes) in [(0, 3), (1, 1), (7, 10), (512, 10), (3000, 10), (5, 200)] {
-        let (logits, labels) = problem::<f64>(rows, classes);
-        let expected = naive(&logits, classes, &labels);
-        let loss = cross_entropy(&logits, classes, &labels, None).unwrap();
-        assert!((loss - expected).abs() <= 1e-12 * (1.0 + expected));
-        let (logits, labels) = problem::<f32>(rows, classes);
-        let wide: Vec<f64> = logits.iter().map(|x| f64::from(*x)).collect();
-        let expected = naive(&wide, classes, &labels);
-        let loss = cross_entropy(&logits, classes, &labels, None).unwrap();
-        assert!((loss - expected).abs() <= RELATIVE * expected);
+        check::<f64>(rows, classes, 1e-12);
+        check::<f32>(rows, classes, RELATIVE);
     }
 }
 
 #[test]
 fn the_gradient_is_that_of_the_loss() {
     let (rows, classes) = (5, 7);
-    let (mut logits, labels) = problem::<f64>(rows, classes);
+    let (logits, labels) = problem::<f64>(rows, classes);
     let mut gradient = vec![0.0; logits.len()];
     let with = cross_entropy(&logits, classes, &labels, Some(&mut gradient)).unwrap();
-    assert_eq!(
-        with,
-        cross_entropy(&logits, classes, &labels, None).unwrap()
-    );
-    for i in 0..logits.len() {
-        let (old, step) = (logits[i], 1e-5);
-        logits[i] = old + step;
-        let above = cross_entropy(&logits, classes, &labels, None).unwrap();
-        logits[i] = old - step;
-        let below = cross_entropy(&logits, classes, &labels, None).unwrap();
-        logits[i] = old;
-        assert!((gradient[i] - (above - below) / (2.0 * step)).abs() <= DIFFERENCES);
-    }
+    let loss = |logits: &Vec<f64>| cross_entropy(logits, classes, &labels, None).unwrap();
+    assert_eq!(with, loss(&logits));
+    check_differences(&[logits], &[gradient], DIFFERENCES, usize::MAX, |[x]| {
+        loss(x)
+    });
 }
 
 #[test]
@@ -70,12 +60,9 @@ fn the_gradient_of_f32_is_that_of_f64() {
         let (logits, labels) = problem::<f32>(rows, classes);
         let mut gradient = vec![0.0; logits.len()];
         cross_entropy(&logits, classes, &labels, Some(&mut gradient)).unwrap();
-        let wide: Vec<f64> = logits.iter().map(|x| f64::from(*x)).collect();
-        let mut exact = vec![0.0; wide.len()];
-        cross_entropy(&wide, classes, &labels, Some(&mut exact)).unwrap();
-        for (g, exact) in gradient.iter().zip(&exact) {
-            assert!((f64::from(*g) - exact).abs() <= RELATIVE);
-        }
+        let mut exact = vec![0.0; logits.len()];
+        cross_entropy(&wide(&logits), classes, &labels, Some(&mut exact)).unwrap();
+        close("gradient", &gradient, &exact, RELATIVE);
     }
 }
 

@@ -7,10 +7,9 @@ mod samples;
 
 use std::f64::consts::TAU;
 
-use circulant_kernels::random::normal::standard_normal;
-use circulant_kernels::random::philox::NoiseKey;
-use circulant_kernels::real::Real;
-use circulant_kernels::{KlGradients, LowRank, SampleGradients};
+use circulant_kernels::{KlGradients, LowRank, Real, SampleGradients};
+
+use crate::oracle::{check_differences, dot, narrow, normal, same_on_threads, wide};
 
 /// Closed form against the dense Gaussian, both in f64.
 const DENSE: f64 = 1e-9;
@@ -34,18 +33,10 @@ const SHAPES: [(usize, usize); 9] = [
 
 #[derive(Clone)]
 struct Problem<T> {
-    mean: Vec<T>,
-    factor: Vec<T>,
-    scale: Vec<T>,
-    log_deviation: Vec<T>,
+    /// Mean, factor, scale, log deviation.
+    parameters: [Vec<T>; 4],
     prior: Vec<T>,
     jitter: f64,
-}
-
-fn normal<T: Real>(seed: u64, stream: u64, len: usize) -> Vec<T> {
-    let mut out = vec![T::zero(); len];
-    standard_normal(NoiseKey { seed, stream }, &mut out);
-    out
 }
 
 impl Problem<f64> {
@@ -55,22 +46,20 @@ impl Problem<f64> {
             numbers.into_iter().map(|z| factor * z).collect()
         };
         Self {
-            mean: scaled(0, d, 1.0),
-            factor: scaled(1, d * rank, 0.5),
-            scale: scaled(2, rank, 1.0),
-            log_deviation: scaled(3, d, 0.5),
+            parameters: [
+                scaled(0, d, 1.0),
+                scaled(1, d * rank, 0.5),
+                scaled(2, rank, 1.0),
+                scaled(3, d, 0.5),
+            ],
             prior: scaled(4, d, 0.5).into_iter().map(f64::exp).collect(),
             jitter,
         }
     }
 
     fn single(&self) -> Problem<f32> {
-        let narrow = |x: &[f64]| x.iter().map(|x| *x as f32).collect();
         Problem {
-            mean: narrow(&self.mean),
-            factor: narrow(&self.factor),
-            scale: narrow(&self.scale),
-            log_deviation: narrow(&self.log_deviation),
+            parameters: self.parameters.each_ref().map(|values| narrow(values)),
             prior: narrow(&self.prior),
             jitter: self.jitter,
         }
@@ -78,16 +67,17 @@ impl Problem<f64> {
 
     /// `[d, d]`.
     fn covariance(&self) -> Vec<f64> {
-        let (d, rank) = (self.mean.len(), self.scale.len());
+        let [mean, factor, scale, log_deviation] = &self.parameters;
+        let (d, rank) = (mean.len(), scale.len());
         let mut out = vec![0.0; d * d];
         for i in 0..d {
             for j in 0..d {
                 for k in 0..rank {
-                    let (u, v) = (self.factor[i * rank + k], self.factor[j * rank + k]);
-                    out[i * d + j] += u * v * self.scale[k] * self.scale[k];
+                    let (u, v) = (factor[i * rank + k], factor[j * rank + k]);
+                    out[i * d + j] += u * v * scale[k] * scale[k];
                 }
             }
-            out[i * d + i] += (2.0 * self.log_deviation[i]).exp() + self.jitter;
+            out[i * d + i] += (2.0 * log_deviation[i]).exp() + self.jitter;
         }
         out
     }
@@ -95,12 +85,8 @@ impl Problem<f64> {
 
 impl Problem<f32> {
     fn double(&self) -> Problem<f64> {
-        let wide = |x: &[f32]| x.iter().map(|x| f64::from(*x)).collect();
         Problem {
-            mean: wide(&self.mean),
-            factor: wide(&self.factor),
-            scale: wide(&self.scale),
-            log_deviation: wide(&self.log_deviation),
+            parameters: self.parameters.each_ref().map(|values| wide(values)),
             prior: wide(&self.prior),
             jitter: self.jitter,
         }
@@ -109,26 +95,21 @@ impl Problem<f32> {
 
 impl<T: Real> Problem<T> {
     fn gaussian(&self) -> LowRank<'_, T> {
-        let Self {
-            mean,
-            factor,
-            scale,
-            log_deviation,
-            ..
-        } = self;
+        self.gaussian_of(&self.parameters)
+    }
+
+    fn gaussian_of<'a>(
+        &self,
+        [mean, factor, scale, log_deviation]: &'a [Vec<T>; 4],
+    ) -> LowRank<'a, T> {
         LowRank::new(mean, factor, scale, log_deviation, self.jitter).unwrap()
     }
 
     /// The KL and its gradients of mean, factor, scale, log deviation and prior variance.
     fn kl_and_gradients(&self, prior: &[T]) -> (f64, [Vec<T>; 5]) {
-        let zeros = |len: usize| vec![T::nan(); len];
-        let mut out = [
-            zeros(self.mean.len()),
-            zeros(self.factor.len()),
-            zeros(self.scale.len()),
-            zeros(self.log_deviation.len()),
-            zeros(prior.len()),
-        ];
+        let lengths = self.parameters.each_ref().map(Vec::len);
+        let [d, factor, rank, _] = lengths;
+        let mut out = [d, factor, rank, d, prior.len()].map(|len| vec![T::nan(); len]);
         let [mean, factor, scale, log_deviation, prior_variance] = &mut out;
         let gradients = KlGradients {
             mean,
@@ -142,15 +123,6 @@ impl<T: Real> Problem<T> {
             .kl_with_gradients(prior, 1.0, gradients)
             .unwrap();
         (kl, out)
-    }
-
-    fn parameters(&mut self) -> [&mut Vec<T>; 4] {
-        [
-            &mut self.mean,
-            &mut self.factor,
-            &mut self.scale,
-            &mut self.log_deviation,
-        ]
     }
 }
 
@@ -179,13 +151,14 @@ fn dense_log_det_and_form(covariance: &[f64], residual: &[f64]) -> (f64, f64) {
 }
 
 fn dense_kl(problem: &Problem<f64>, prior: &[f64]) -> f64 {
-    let d = problem.mean.len();
+    let mean = &problem.parameters[0];
+    let d = mean.len();
     let covariance = problem.covariance();
-    let (log_det, _) = dense_log_det_and_form(&covariance, &problem.mean);
+    let (log_det, _) = dense_log_det_and_form(&covariance, mean);
     let mut twice = -log_det - d as f64;
     for i in 0..d {
         let variance = prior[if prior.len() == 1 { 0 } else { i }];
-        let second_moment = covariance[i * d + i] + problem.mean[i] * problem.mean[i];
+        let second_moment = covariance[i * d + i] + mean[i] * mean[i];
         twice += second_moment / variance + variance.ln();
     }
     0.5 * twice
@@ -193,27 +166,4 @@ fn dense_kl(problem: &Problem<f64>, prior: &[f64]) -> f64 {
 
 fn close(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance * (1.0 + a.abs().max(b.abs()))
-}
-
-/// Every gradient of `value` against a central difference.
-fn check_differences(
-    problem: &Problem<f64>,
-    gradients: [&[f64]; 4],
-    value: impl Fn(&Problem<f64>) -> f64,
-) {
-    let step = 1e-5;
-    for (which, gradient) in gradients.into_iter().enumerate() {
-        for (i, g) in gradient.iter().enumerate() {
-            let moved = |by: f64| {
-                let mut problem = problem.clone();
-                problem.parameters()[which][i] += by;
-                value(&problem)
-            };
-            let difference = (moved(step) - moved(-step)) / (2.0 * step);
-            assert!(
-                close(*g, difference, DIFFERENCES),
-                "parameter {which}, number {i}: {g} {difference}"
-            );
-        }
-    }
 }

@@ -20,19 +20,22 @@ fn sample_gradients_are_those_of_the_sample() {
                 .gaussian()
                 .sample_backward(&xi, &zeta, &grad, gradients)
                 .unwrap();
-            let gradients = [&grad[..], &factor, &scale, &log_deviation];
-            check_differences(&problem, gradients, |moved| {
+            let gradients = [grad.clone(), factor, scale, log_deviation];
+            let loss = |parameters: &_| {
                 let mut a = vec![0.0; d];
-                moved.gaussian().sample_into(&xi, &zeta, &mut a).unwrap();
-                a.iter().zip(&grad).map(|(a, g)| a * g).sum()
-            });
-            check_added(&problem, (&xi, &zeta), gradients);
+                let q = problem.gaussian_of(parameters);
+                q.sample_into(&xi, &zeta, &mut a).unwrap();
+                dot(&a, &grad)
+            };
+            let parameters = &problem.parameters;
+            check_differences(parameters, &gradients, DIFFERENCES, usize::MAX, loss);
+            check_added(&problem, (&xi, &zeta), &gradients);
         }
     }
 }
 
 /// `add_sample_gradients` adds a share of `gradients` to what is there.
-fn check_added(problem: &Problem<f64>, (xi, zeta): (&[f64], &[f64]), gradients: [&[f64]; 4]) {
+fn check_added(problem: &Problem<f64>, (xi, zeta): (&[f64], &[f64]), gradients: &[Vec<f64>; 4]) {
     const SHARE: f64 = 0.3;
     let before = |which: usize| -> Vec<f64> {
         let number = |i: usize| ((i * 7 + which) % 5) as f64 - 2.0;
@@ -48,10 +51,10 @@ fn check_added(problem: &Problem<f64>, (xi, zeta): (&[f64], &[f64]), gradients: 
         prior_variance: None,
     };
     let q = problem.gaussian();
-    q.add_sample_gradients(xi, zeta, gradients[0], SHARE, added_to)
+    q.add_sample_gradients(xi, zeta, &gradients[0], SHARE, added_to)
         .unwrap();
     for (which, sums) in sums.iter().enumerate() {
-        let expected = before(which).into_iter().zip(gradients[which]);
+        let expected = before(which).into_iter().zip(&gradients[which]);
         for (sum, (before, gradient)) in sums.iter().zip(expected) {
             assert!(close(*sum, before + SHARE * gradient, 1e-14));
         }
@@ -63,7 +66,7 @@ fn check_added(problem: &Problem<f64>, (xi, zeta): (&[f64], &[f64]), gradients: 
 fn the_covariance_of_samples_is_the_formula() {
     for (d, rank) in SHAPES.into_iter().filter(|(d, _)| *d < 100) {
         let problem = Problem::new(41, d, rank, 0.1);
-        let q = problem.gaussian();
+        let (q, mean) = (problem.gaussian(), &problem.parameters[0]);
         let mut covariance = vec![0.0; d * d];
         for unit in 0..rank + d {
             let mut noise = vec![0.0; rank + d];
@@ -73,7 +76,7 @@ fn the_covariance_of_samples_is_the_formula() {
                 .unwrap();
             for i in 0..d {
                 for j in 0..d {
-                    let (x, y) = (a[i] - problem.mean[i], a[j] - problem.mean[j]);
+                    let (x, y) = (a[i] - mean[i], a[j] - mean[j]);
                     covariance[i * d + j] += x * y;
                 }
             }
@@ -88,6 +91,7 @@ fn the_covariance_of_samples_is_the_formula() {
 fn samples_have_the_mean_and_the_covariance() {
     let (d, rank, count) = (3, 2, 40_000);
     let problem = Problem::new(51, d, rank, 0.0);
+    let mean = &problem.parameters[0];
     let noise: Vec<f64> = normal(52, 0, count * (d + rank));
     let mut a = vec![0.0; d];
     let (mut sums, mut products) = (vec![0.0; d], vec![0.0; d * d]);
@@ -97,7 +101,7 @@ fn samples_have_the_mean_and_the_covariance() {
         for i in 0..d {
             sums[i] += a[i] / count as f64;
             for j in 0..d {
-                let product = (a[i] - problem.mean[i]) * (a[j] - problem.mean[j]);
+                let product = (a[i] - mean[i]) * (a[j] - mean[j]);
                 products[i * d + j] += product / count as f64;
             }
         }
@@ -105,7 +109,7 @@ fn samples_have_the_mean_and_the_covariance() {
     let covariance = problem.covariance();
     for i in 0..d {
         let standard_error = (covariance[i * d + i] / count as f64).sqrt();
-        assert!((sums[i] - problem.mean[i]).abs() < 5.0 * standard_error);
+        assert!((sums[i] - mean[i]).abs() < 5.0 * standard_error);
         for j in 0..d {
             let product = covariance[i * d + i] * covariance[j * d + j];
             let variance = product + covariance[i * d + j].powi(2);

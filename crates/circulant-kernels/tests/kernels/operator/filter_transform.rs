@@ -1,4 +1,4 @@
-use crate::oracle::{naive_dft, noise, relative_error};
+use crate::oracle::{dot, naive_dft, noise, relative_error};
 use circulant_core::Bin;
 use circulant_kernels::operator::filter_transform::*;
 use circulant_kernels::{HalfPlane, HalfSpectrum};
@@ -49,7 +49,6 @@ fn check(height: usize, width: usize, inputs: usize, outputs: usize) {
     let g = noise(2, coordinates.len());
     let mut adjoint = vec![0.0; filters.len()];
     transform.adjoint(&g, &mut adjoint).expect("fits");
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let (left, right) = (dot(&coordinates, &g), dot(&filters, &adjoint));
     assert!(
         (left - right).abs() < TOLERANCE * (1.0 + left.abs()) * n as f64,

@@ -20,18 +20,9 @@ fn take_step<T: Real>(
     [moment_1, moment_2]: [&mut [T]; 2],
     settings: AdamSettings,
 ) -> Result<(), KernelError> {
-    let (p, m, v) = (parameter.to_vec(), moment_1.to_vec(), moment_2.to_vec());
-    let before = AdamState {
-        parameter: &p[..],
-        moment_1: &m[..],
-        moment_2: &v[..],
-    };
-    let after = AdamState {
-        parameter,
-        moment_1,
-        moment_2,
-    };
-    adam_step(before, gradient, settings, after)
+    let before = [parameter.to_vec(), moment_1.to_vec(), moment_2.to_vec()];
+    let before = before.each_ref().map(|values| &values[..]);
+    adam_step(before, gradient, settings, [parameter, moment_1, moment_2])
 }
 
 /// `AdaptiveMomentum::transform` and `Adam::step`, tensor operation by tensor operation.

@@ -26,24 +26,8 @@ fn take_step<T: Real>(
     settings: AdanSettings,
 ) -> Result<(), KernelError> {
     let old = state.clone();
-    let [parameter, average, difference, square, negative_gradient] =
-        old.each_ref().map(|values| &values[..]);
-    let before = AdanState {
-        parameter,
-        average,
-        difference,
-        square,
-        negative_gradient,
-    };
-    let [parameter, average, difference, square, negative_gradient] =
-        state.each_mut().map(|values| &mut values[..]);
-    let after = AdanState {
-        parameter,
-        average,
-        difference,
-        square,
-        negative_gradient,
-    };
+    let before = old.each_ref().map(|values| &values[..]);
+    let after = state.each_mut().map(|values| &mut values[..]);
     adan_step(before, gradient, settings, after)
 }
 

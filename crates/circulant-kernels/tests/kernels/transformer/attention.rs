@@ -1,9 +1,10 @@
-use circulant_kernels::random::normal::standard_normal;
-use circulant_kernels::random::philox::NoiseKey;
+use circulant_kernels::runtime::chunks::best_isa;
 use circulant_kernels::transformer::attention::*;
 use circulant_kernels::transformer::dropout::GROUP;
 use circulant_kernels::vector::Isa;
-use circulant_kernels::{Dropout, Real};
+use circulant_kernels::{Dropout, NoiseKey, Real};
+
+use crate::oracle::{check_differences, close, dot, narrow, normal, same_on_threads};
 
 /// Batch, tokens, heads, length of a head: ones, odd, prime, whole vectors, the transformer's.
 const SIZES: [[usize; 4]; 9] = [
@@ -17,12 +18,6 @@ const SIZES: [[usize; 4]; 9] = [
     [1, 65, 2, 32],
     [2, 17, 3, 11],
 ];
-
-fn numbers<T: Real>(stream: u64, len: usize) -> Vec<T> {
-    let mut out = vec![T::zero(); len];
-    standard_normal(NoiseKey { seed: 8, stream }, &mut out);
-    out
-}
 
 fn dropout(rate: f64) -> Option<Dropout> {
     let key = NoiseKey { seed: 1, stream: 5 };
@@ -46,15 +41,14 @@ impl Case {
             sizes: Attention::new(tokens, heads, head_dim).unwrap(),
             shape: [batch, tokens, heads, head_dim],
             // Larger queries make a softmax that is far from uniform.
-            inputs: [0, 1, 2].map(|i| numbers(i, len).into_iter().map(|x: f64| 1.5 * x).collect()),
-            grad: numbers(3, len),
+            inputs: [0, 1, 2].map(|i| normal::<f64>(8, i, len).iter().map(|x| 1.5 * x).collect()),
+            grad: normal(8, 3, len),
         }
     }
 
     /// `[output, log sums, dQ, dK, dV]` of the kernels in `T`.
-    fn run<T: Real>(&self, dropout: Option<Dropout>) -> [Vec<T>; 5] {
-        let narrow = |x: &Vec<f64>| x.iter().map(|x| T::of(*x)).collect::<Vec<T>>();
-        let [query, key, value] = self.inputs.each_ref().map(narrow);
+    fn run<T: Real>(&self, isa: Isa, dropout: Option<Dropout>) -> [Vec<T>; 5] {
+        let [query, key, value] = self.inputs.each_ref().map(|values| narrow::<T>(values));
         let inputs = QueryKeyValue {
             query: &query[..],
             key: &key,
@@ -64,7 +58,7 @@ impl Case {
         let mut output = vec![T::nan(); grad.len()];
         let mut log_sums = vec![T::nan(); self.sizes.log_sums_len(self.shape[0])];
         self.sizes
-            .forward(inputs, dropout, &mut output, &mut log_sums)
+            .forward_on(isa, inputs, dropout, &mut output, &mut log_sums)
             .unwrap();
         let [mut dq, mut dk, mut dv] = [(); 3].map(|()| vec![T::nan(); grad.len()]);
         let gradients = QueryKeyValue {
@@ -73,16 +67,16 @@ impl Case {
             value: &mut dv,
         };
         self.sizes
-            .backward(inputs, dropout, &log_sums, &grad, gradients)
+            .backward_on(isa, inputs, dropout, &log_sums, &grad, gradients)
             .unwrap();
         [output, log_sums, dq, dk, dv]
     }
 
     /// The output and the log sums by the definition.
-    fn oracle(&self, dropout: Option<Dropout>) -> [Vec<f64>; 2] {
+    fn oracle(&self, inputs: &[Vec<f64>; 3], dropout: Option<Dropout>) -> [Vec<f64>; 2] {
         let [_, tokens, heads, head_dim] = self.shape;
         let width = heads * head_dim;
-        let [q, k, v] = &self.inputs;
+        let [q, k, v] = inputs;
         let mut output = vec![0.0; q.len()];
         let mut log_sums = Vec::new();
         for job in 0..self.shape[0] * heads {
@@ -120,56 +114,31 @@ fn mask(dropout: Option<Dropout>, tokens: usize, job: usize) -> Vec<f64> {
     all.split_off(job * count)
 }
 
-fn close<T: Real>(got: &[T], expected: &[f64], tolerance: f64) {
-    assert_eq!(got.len(), expected.len());
-    for (got, expected) in got.iter().zip(expected) {
-        let bound = tolerance * expected.abs().max(1.0);
-        assert!(
-            (got.wide() - expected).abs() <= bound,
-            "{got:?} and {expected}"
-        );
-    }
-}
-
 #[test]
 fn forward_is_the_definition() {
     for sizes in SIZES {
         let case = Case::new(sizes);
         for rate in [0.0, 0.3] {
-            let [output, log_sums] = case.oracle(dropout(rate));
-            let wide = case.run::<f64>(dropout(rate));
-            close(&wide[0], &output, 1e-13);
-            close(&wide[1], &log_sums, 1e-13);
-            let narrow = case.run::<f32>(dropout(rate));
-            close(&narrow[0], &output, 5e-6);
-            close(&narrow[1], &log_sums, 2e-6);
+            let [output, log_sums] = case.oracle(&case.inputs, dropout(rate));
+            let wide = case.run::<f64>(best_isa(), dropout(rate));
+            close("output", &wide[0], &output, 1e-13);
+            close("log sums", &wide[1], &log_sums, 1e-13);
+            let narrow = case.run::<f32>(best_isa(), dropout(rate));
+            close("output", &narrow[0], &output, 5e-6);
+            close("log sums", &narrow[1], &log_sums, 2e-6);
         }
     }
 }
 
 #[test]
 fn gradients_are_those_of_central_differences() {
-    const STEP: f64 = 1e-5;
     for sizes in SIZES.into_iter().filter(|[_, tokens, ..]| *tokens < 15) {
         let case = Case::new(sizes);
         for rate in [0.0, 0.3] {
-            let results = case.run::<f64>(dropout(rate));
-            let loss = |case: &Case| -> f64 {
-                let [output, _] = case.oracle(dropout(rate));
-                output.iter().zip(&case.grad).map(|(y, g)| y * g).sum()
-            };
-            for which in 0..3 {
-                // A prime step through the elements: all of them would take minutes.
-                for i in (0..case.grad.len()).step_by(1 + case.grad.len() / 23) {
-                    let mut moved = case.clone();
-                    moved.inputs[which][i] += STEP;
-                    let above = loss(&moved);
-                    moved.inputs[which][i] -= 2.0 * STEP;
-                    let expected = (above - loss(&moved)) / (2.0 * STEP);
-                    let got = results[2 + which][i];
-                    assert!((got - expected).abs() < 2e-8, "{sizes:?}: {got} {expected}");
-                }
-            }
+            let [.., dq, dk, dv] = case.run::<f64>(best_isa(), dropout(rate));
+            let loss = |inputs: &_| dot(&case.oracle(inputs, dropout(rate))[0], &case.grad);
+            // Some of the elements: all of them would take minutes.
+            check_differences(&case.inputs, &[dq, dk, dv], 2e-8, 23, loss);
         }
     }
 }
@@ -179,12 +148,10 @@ fn f32_gradients_are_those_of_f64() {
     for sizes in SIZES {
         let case = Case::new(sizes);
         for rate in [0.0, 0.1] {
-            let (narrow, wide) = (
-                case.run::<f32>(dropout(rate)),
-                case.run::<f64>(dropout(rate)),
-            );
+            let narrow = case.run::<f32>(best_isa(), dropout(rate));
+            let wide = case.run::<f64>(best_isa(), dropout(rate));
             for (narrow, wide) in narrow.iter().zip(&wide) {
-                close(narrow, wide, 4e-5);
+                close("f32", narrow, wide, 4e-5);
             }
         }
     }
@@ -199,14 +166,14 @@ fn large_scores_are_no_trouble() {
         for (i, k) in case.inputs[1].iter_mut().enumerate() {
             *k = sign * (20.0 + (i / 4) as f64);
         }
-        let [output, ..] = case.run::<f32>(None);
+        let [output, ..] = case.run::<f32>(best_isa(), None);
         let [expected, _] = {
             // Shifted by a constant, which a softmax does not see.
             let mut shifted = case.clone();
             shifted.inputs[1].iter_mut().for_each(|k| *k -= sign * 20.0);
-            shifted.oracle(None)
+            shifted.oracle(&shifted.inputs, None)
         };
-        close(&output, &expected, 1e-4);
+        close("output", &output, &expected, 1e-4);
     }
 }
 
@@ -217,37 +184,12 @@ fn every_instruction_set_agrees() {
 }
 
 fn check_instruction_sets<T: Real>(tolerance: f64) {
-    let sizes = Attention::new(37, 2, 12).unwrap();
     let case = Case::new([1, 37, 2, 12]);
-    let expected = case.run::<f64>(dropout(0.2));
-    let narrow = |x: &Vec<f64>| -> Vec<T> { x.iter().map(|&x| T::of(x)).collect() };
-    let wide = |x: &[T]| -> Vec<f64> { x.iter().map(|x| x.wide()).collect() };
-    let [query, key, value] = &case.inputs.each_ref().map(narrow);
-    let grad = narrow(&case.grad);
-    let nan = |len: usize| vec![T::of(f64::NAN); len];
+    let expected = case.run::<f64>(best_isa(), dropout(0.2));
     for isa in Isa::available() {
-        let inputs = QueryKeyValue {
-            query: &query[..],
-            key,
-            value,
-        };
-        let (mut output, mut log_sums) = (nan(query.len()), nan(37 * 2));
-        sizes
-            .forward_on(isa, inputs, dropout(0.2), &mut output, &mut log_sums)
-            .unwrap();
-        close(&wide(&output), &expected[0], tolerance);
-        close(&wide(&log_sums), &expected[1], tolerance);
-        let [mut dq, mut dk, mut dv] = [(); 3].map(|()| nan(query.len()));
-        let gradients = QueryKeyValue {
-            query: &mut dq[..],
-            key: &mut dk,
-            value: &mut dv,
-        };
-        sizes
-            .backward_on(isa, inputs, dropout(0.2), &log_sums, &grad, gradients)
-            .unwrap();
-        for (got, expected) in [dq, dk, dv].iter().zip(&expected[2..]) {
-            close(&wide(got), expected, tolerance);
+        let results = case.run::<T>(isa, dropout(0.2));
+        for (got, expected) in results.iter().zip(&expected) {
+            close(isa.name(), got, expected, tolerance);
         }
     }
 }
@@ -255,13 +197,7 @@ fn check_instruction_sets<T: Real>(tolerance: f64) {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let case = Case::new([4, 33, 4, 16]);
-    let run = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        pool.build()
-            .unwrap()
-            .install(|| case.run::<f32>(dropout(0.1)))
-    };
-    assert_eq!(run(1), run(3));
+    same_on_threads(|| case.run::<f32>(best_isa(), dropout(0.1)));
 }
 
 #[test]

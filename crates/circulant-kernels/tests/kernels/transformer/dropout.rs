@@ -1,8 +1,9 @@
 use circulant_kernels::NoiseKey;
-use circulant_kernels::random::normal::standard_normal;
 use circulant_kernels::random::philox::words;
 use circulant_kernels::runtime::chunks::CHUNK;
 use circulant_kernels::transformer::dropout::*;
+
+use crate::oracle::{dot, normal, same_on_threads};
 
 const KEY: NoiseKey = NoiseKey { seed: 9, stream: 2 };
 /// Standard errors that a statistic may be off; the key is fixed.
@@ -62,11 +63,7 @@ fn an_element_does_not_depend_on_the_length_or_the_threads() {
     for len in [0, 1, 7, GROUP, CHUNK + 3, 20_011] {
         assert_eq!(kept(0.2, KEY, len), long[..len]);
     }
-    for threads in [1, 3] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        let pool = pool.build().unwrap();
-        assert_eq!(pool.install(|| kept(0.2, KEY, 40_000)), long);
-    }
+    assert_eq!(same_on_threads(|| kept(0.2, KEY, 40_000)), long);
     let other = NoiseKey { stream: 3, ..KEY };
     assert_ne!(kept(0.2, other, 40_000), long);
 }
@@ -74,16 +71,13 @@ fn an_element_does_not_depend_on_the_length_or_the_threads() {
 #[test]
 fn f64_has_the_same_mask_and_backward_is_the_adjoint() {
     let dropout = Dropout::new(0.25, KEY).unwrap();
-    let (mut x, mut g) = (vec![0.0; 5001], vec![0.0; 5001]);
-    standard_normal(KEY, &mut x);
-    standard_normal(NoiseKey { stream: 5, ..KEY }, &mut g);
+    let [x, g] = [2, 5].map(|stream| normal::<f64>(9, stream, 5001));
     let (mut y, mut dx) = (x.clone(), g.clone());
     dropout_into(&x, dropout, &mut y).unwrap();
     dropout_into(&g, dropout, &mut dx).unwrap();
     let kept = kept(0.25, KEY, 5001);
     assert!(y.iter().zip(kept).all(|(y, kept)| (*y != 0.0) == kept));
-    let inner = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    assert!((inner(&y, &g) - inner(&x, &dx)).abs() < 1e-9);
+    assert!((dot(&y, &g) - dot(&x, &dx)).abs() < 1e-9);
 }
 
 #[test]

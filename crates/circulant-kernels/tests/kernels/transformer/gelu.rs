@@ -1,35 +1,28 @@
-use crate::oracle::slow_tail;
-use circulant_kernels::Real;
-use circulant_kernels::random::normal::standard_normal;
-use circulant_kernels::random::philox::NoiseKey;
 use circulant_kernels::transformer::gelu::*;
+use circulant_kernels::{Dropout, NoiseKey, Real, dropout_into};
+
+use crate::oracle::{check_differences, close, normal, same_on_threads, slow_tail};
 
 /// The bound of the head of the file.
 const ERROR: f64 = 2e-7;
 /// Roundings of f64 beside values up to ten.
 const WIDE_ERROR: f64 = 4e-15;
 
-fn oracle(x: f64) -> f64 {
-    x * if x < 0.0 {
+fn distribution(x: f64) -> f64 {
+    if x < 0.0 {
         slow_tail(-x)
     } else {
         1.0 - slow_tail(x)
     }
 }
 
-fn slope(x: f64) -> f64 {
-    let density = (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt();
-    (if x < 0.0 {
-        slow_tail(-x)
-    } else {
-        1.0 - slow_tail(x)
-    }) + x * density
+fn oracle(x: f64) -> f64 {
+    x * distribution(x)
 }
 
-fn numbers<T: Real>(stream: u64, len: usize) -> Vec<T> {
-    let mut out = vec![T::zero(); len];
-    standard_normal(NoiseKey { seed: 4, stream }, &mut out);
-    out
+fn slope(x: f64) -> f64 {
+    let density = (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    distribution(x) + x * density
 }
 
 fn check_everywhere<T: Real>(error: f64) {
@@ -75,73 +68,69 @@ fn the_ends() {
 }
 
 #[test]
-fn a_bias_is_added_first_and_gets_the_sum_of_the_rows() {
+fn bias_and_dropout_are_their_parts() {
+    let key = NoiseKey { seed: 1, stream: 3 };
     for (rows, n) in [(0, 3), (1, 1), (3, 7), (31, 64), (200, 513), (2, 10_007)] {
-        let (x, bias, grad): (Vec<f64>, Vec<f64>, Vec<f64>) =
-            (numbers(0, rows * n), numbers(1, n), numbers(2, rows * n));
+        let [x, grad] = [0, 2].map(|stream| normal::<f64>(4, stream, rows * n));
+        let bias: Vec<f64> = normal(4, 1, n);
         let sums: Vec<f64> = (0..rows * n).map(|i| x[i] + bias[i % n]).collect();
-        let (mut expected, mut y) = (x.clone(), x.clone());
-        gelu_into(&sums, &mut expected).unwrap();
-        bias_gelu_into(&x, &bias, &mut y).unwrap();
-        assert_eq!(y, expected);
+        for dropout in [None, Some(Dropout::new(0.3, key).unwrap())] {
+            let drop = |x: &[f64]| {
+                let mut y = x.to_vec();
+                if let Some(dropout) = dropout {
+                    dropout_into(x, dropout, &mut y).unwrap();
+                }
+                y
+            };
+            let (mut plain, mut y) = (x.clone(), vec![f64::NAN; x.len()]);
+            gelu_into(&sums, &mut plain).unwrap();
+            bias_gelu_dropout_into(&x, &bias, dropout, &mut y).unwrap();
+            assert_eq!(y, drop(&plain));
 
-        let (mut of_bias, mut again) = (vec![f64::NAN; n], x.clone());
-        gelu_backward(&sums, &grad, &mut expected).unwrap();
-        bias_gelu_backward(&x, &bias, &grad, &mut y, Some(&mut of_bias)).unwrap();
-        bias_gelu_backward(&x, &bias, &grad, &mut again, None).unwrap();
-        assert!(y == expected && again == expected);
-        for (j, sum) in of_bias.iter().enumerate() {
-            let exact: f64 = y.iter().skip(j).step_by(n).sum();
-            assert!((sum - exact).abs() < 1e-12);
+            let mut of_bias = vec![f64::NAN; n];
+            gelu_backward(&sums, &drop(&grad), &mut plain).unwrap();
+            bias_gelu_dropout_backward(&x, &bias, dropout, &grad, &mut y, &mut of_bias).unwrap();
+            assert_eq!(y, plain);
+            let columns = (0..n).map(|j| y.iter().skip(j).step_by(n).sum::<f64>());
+            close("bias", &of_bias, &columns.collect::<Vec<_>>(), 1e-12);
         }
     }
 }
 
 #[test]
 fn the_gradient_is_that_of_central_differences() {
-    const STEP: f64 = 1e-5;
-    let x: Vec<f64> = numbers(5, 101);
-    let value = |shift: f64| {
-        let moved: Vec<f64> = x.iter().map(|x| x + shift).collect();
-        let mut y = moved.clone();
-        gelu_into(&moved, &mut y).unwrap();
-        y
-    };
-    let (above, below) = (value(STEP), value(-STEP));
+    let x: Vec<f64> = normal(4, 5, 101);
     let mut gradient = x.clone();
     gelu_backward(&x, &[1.0; 101], &mut gradient).unwrap();
-    for ((g, above), below) in gradient.iter().zip(above).zip(below) {
-        assert!((g - (above - below) / (2.0 * STEP)).abs() < 1e-9);
-    }
+    check_differences(&[x], &[gradient], 1e-9, usize::MAX, |[x]| {
+        let mut y = x.clone();
+        gelu_into(x, &mut y).unwrap();
+        y.iter().sum()
+    });
 }
 
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
-    let (x, grad): (Vec<f32>, Vec<f32>) = (numbers(0, 300 * 512), numbers(1, 300 * 512));
-    let run = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        pool.build().unwrap().install(|| {
-            let (mut out, mut sums) = (x.clone(), vec![0.0; 512]);
-            bias_gelu_backward(&x, &x[..512], &grad, &mut out, Some(&mut sums)).unwrap();
-            (out, sums)
-        })
-    };
-    assert_eq!(run(1), run(3));
+    let [x, grad] = [0, 1].map(|stream| normal::<f32>(4, stream, 300 * 512));
+    same_on_threads(|| {
+        let (mut out, mut sums) = (x.clone(), vec![0.0; 512]);
+        bias_gelu_dropout_backward(&x, &x[..512], None, &grad, &mut out, &mut sums).unwrap();
+        (out, sums)
+    });
 }
 
 #[test]
 fn wrong_sizes_are_errors() {
-    assert!(gelu_into(&[0.0f32; 3], &mut [0.0; 2]).is_err());
-    assert!(gelu_backward(&[0.0f32; 3], &[0.0; 2], &mut [0.0; 3]).is_err());
-    assert!(bias_gelu_into(&[0.0f32; 3], &[0.0; 2], &mut [0.0; 3]).is_err());
-    assert!(bias_gelu_into(&[0.0f32; 3], &[], &mut [0.0; 3]).is_err());
-    let mut of_bias = [0.0f32; 2];
-    let result = bias_gelu_backward(
-        &[0.0; 3],
-        &[0.0; 3],
-        &[0.0; 3],
-        &mut [0.0; 3],
-        Some(&mut of_bias),
-    );
-    assert!(result.is_err());
+    let (x, mut out) = ([0.0f32; 3], [0.0; 3]);
+    assert!(gelu_into(&x, &mut out[1..]).is_err());
+    assert!(gelu_backward(&x, &x[1..], &mut out).is_err());
+    let dropout = Dropout::new(0.1, NoiseKey { seed: 1, stream: 3 }).ok();
+    for dropout in [None, dropout] {
+        assert!(bias_gelu_dropout_into(&x, &x[1..], dropout, &mut out).is_err());
+        assert!(bias_gelu_dropout_into(&x, &[], dropout, &mut out).is_err());
+        assert!(bias_gelu_dropout_into(&x, &x, dropout, &mut out[1..]).is_err());
+        let of_bias = &mut [0.0; 2];
+        let result = bias_gelu_dropout_backward(&x, &x, dropout, &x, &mut out, of_bias);
+        assert!(result.is_err());
+    }
 }

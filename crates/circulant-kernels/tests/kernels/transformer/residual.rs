@@ -1,20 +1,17 @@
-use circulant_kernels::Dropout;
-use circulant_kernels::random::normal::standard_normal;
-use circulant_kernels::random::philox::NoiseKey;
-use circulant_kernels::transformer::dropout::dropout_into;
 use circulant_kernels::transformer::residual::*;
+use circulant_kernels::{Dropout, NoiseKey, dropout_into};
 
-fn numbers(stream: u64, len: usize) -> Vec<f64> {
-    let mut out = vec![0.0; len];
-    standard_normal(NoiseKey { seed: 4, stream }, &mut out);
-    out
-}
+use crate::oracle::normal;
 
 #[test]
 fn equals_its_parts() {
     let key = NoiseKey { seed: 1, stream: 3 };
     for (rows, n) in [(0, 3), (1, 1), (3, 7), (200, 513), (70, 128), (2, 10_007)] {
-        let (x, a, b) = (numbers(0, rows * n), numbers(1, rows * n), numbers(2, n));
+        let (x, a, b): (Vec<f64>, Vec<f64>, Vec<f64>) = (
+            normal(4, 0, rows * n),
+            normal(4, 1, rows * n),
+            normal(4, 2, n),
+        );
         for (bias, rate) in [(&b[..], 0.3), (&b, 0.0), (&[], 0.3), (&[], 0.0)] {
             let dropout = (rate > 0.0).then(|| Dropout::new(rate, key).unwrap());
             let sums = a.iter().enumerate();

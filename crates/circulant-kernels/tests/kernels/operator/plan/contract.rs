@@ -2,26 +2,28 @@
 //! threads.
 
 use super::*;
+use crate::oracle::same_on_threads;
 
 #[test]
 fn a_bias_per_element() {
     let batch = 17;
     let layout = HalfPlane::new(3, 4).expect("valid");
     for (inputs, outputs) in [(1, 1), (2, 3)] {
-        for plan in plans_2d::<f64>(&layout, inputs, outputs) {
+        for plan in Case::image(&layout, inputs, outputs).plans::<f64>() {
             check_bias_per_element(&plan, batch);
         }
     }
     // Block-circulant: step by step, and group by group.
     let layout = HalfPlane::new(1, 6).expect("valid");
     for batch in [19, 90] {
-        for plan in plans_2d::<f64>(&layout, 2, 3) {
+        for plan in Case::image(&layout, 2, 3).plans::<f64>() {
             check_bias_per_element(&plan, batch);
         }
     }
     // In rows, in lanes, and in lanes of another length.
     for (length, batch) in [(12, 1), (12, batch), (17, batch)] {
-        for plan in plans_1d::<f64>(&HalfSpectrum::new(length).expect("valid")) {
+        let layout = HalfSpectrum::new(length).expect("valid");
+        for plan in Case::signal(&layout).plans::<f64>() {
             check_bias_per_element(&plan, batch);
         }
     }
@@ -123,38 +125,30 @@ fn gradients_do_not_depend_on_the_threads() {
 }
 
 fn check_threads(plan: &CirculantPlan<f32>, batch: usize) {
-    let (x, a, g) = (
-        exact_noise(1, batch * plan.input_len()),
-        exact_noise(2, plan.coordinates()),
-        exact_noise(3, batch * plan.output_len()),
-    );
+    let [x, a, g] = [
+        (1, batch * plan.input_len()),
+        (2, plan.coordinates()),
+        (3, batch * plan.output_len()),
+    ]
+    .map(|(seed, len)| narrow::<f32>(&exact_noise(seed, len)));
     let bias = vec![0.0; plan.output_len()];
-    let (x, a, g) = (round::<f32>(&x), round::<f32>(&a), round::<f32>(&g));
-    let run = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .expect("a pool");
-        pool.install(|| {
-            let filters = Filters {
-                coordinates: &a[..],
-                bias: Some(&bias),
-                activation: Activation::Identity,
-            };
-            let kept = plan.transform(&x).expect("fits");
-            let mut grad = vec![0.0; a.len()];
-            let mut grad_bias = bias.clone();
-            let wanted = Gradients {
-                coordinates: Some(&mut grad),
-                bias: Some(&mut grad_bias),
-                ..Gradients::default()
-            };
-            plan.backward(&kept, filters, &[], &g, wanted)
-                .expect("fits");
-            (grad, grad_bias)
-        })
-    };
-    assert_eq!(run(1), run(3));
+    same_on_threads(|| {
+        let filters = Filters {
+            coordinates: &a[..],
+            bias: Some(&bias),
+            activation: Activation::Identity,
+        };
+        let kept = plan.transform(&x).expect("fits");
+        let (mut grad, mut grad_bias) = (a.clone(), bias.clone());
+        let wanted = Gradients {
+            coordinates: Some(&mut grad),
+            bias: Some(&mut grad_bias),
+            ..Gradients::default()
+        };
+        plan.backward(&kept, filters, &[], &g, wanted)
+            .expect("fits");
+        (grad, grad_bias)
+    });
 }
 
 /// Infinite values, of a damaged file say, give results that are not finite instead of a panic.
@@ -162,7 +156,7 @@ fn check_threads(plan: &CirculantPlan<f32>, batch: usize) {
 fn infinite_numbers_do_not_panic() {
     for length in [1, 2, 7, 8, 17, 784] {
         let layout = HalfSpectrum::new(length).expect("valid");
-        for plan in plans_1d::<f32>(&layout) {
+        for plan in Case::signal(&layout).plans::<f32>() {
             for (value, batch) in [(f32::INFINITY, 1), (f32::INFINITY, 40), (f32::NAN, 1)] {
                 for place in [0, length / 2, length - 1] {
                     let mut a = vec![1.0; length];

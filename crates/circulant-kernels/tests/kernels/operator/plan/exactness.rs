@@ -9,12 +9,7 @@ fn every_small_length_is_exact() {
         let case = Case::signal(&layout);
         // One row takes the row way, nineteen fill lanes and leave an odd tail.
         for batch in [1, 19] {
-            for plan in plans_1d::<f64>(&layout) {
-                case.check(&plan, batch, 1, false);
-            }
-            for plan in plans_1d::<f32>(&layout) {
-                case.check(&plan, batch, 1, false);
-            }
+            case.check_plans(batch, 1, false);
         }
     }
 }
@@ -32,19 +27,19 @@ fn check_long<T: Real>(length: usize) {
         .map(|(x, h)| x * h)
         .collect();
     let expected = naive_filter(1, length, &product);
-    for plan in plans_1d::<T>(&layout) {
+    for plan in Case::signal(&layout).plans::<T>() {
         // A single row, and lanes whose rows are multiples of it.
         for batch in [1, 17] {
             let x: Vec<f64> = (0..batch)
                 .flat_map(|i| row.iter().map(move |x| x * (1.0 + i as f64)))
                 .collect();
             let filters = Filters {
-                coordinates: &round::<T>(&a),
+                coordinates: &narrow::<T>(&a),
                 bias: None,
                 activation: Activation::Identity,
             };
             let mut y = vec![T::zero(); x.len()];
-            plan.forward(&round::<T>(&x), filters, &mut y)
+            plan.forward(&narrow::<T>(&x), filters, &mut y)
                 .expect("shapes fit");
             for (i, y) in y.chunks_exact(length).enumerate() {
                 let scaled: Vec<f64> = expected.iter().map(|y| y * (1.0 + i as f64)).collect();
@@ -71,8 +66,9 @@ fn every_length_to_256_and_the_long_ones_are_exact() {
 fn gradients_where_blocks_have_gaps() {
     for length in [128, 256] {
         let layout = HalfSpectrum::new(length).expect("valid");
-        for plan in plans_1d::<f64>(&layout) {
-            Case::signal(&layout).check(&plan, 17, 2, true);
+        let case = Case::signal(&layout);
+        for plan in case.plans::<f64>() {
+            case.check(&plan, 17, 2, true);
         }
     }
     // Long enough for the product with the filter to be taken in place.
@@ -81,8 +77,9 @@ fn gradients_where_blocks_have_gaps() {
     Case::signal(&layout).check(&plan, 9, 1, true);
     let layout = HalfPlane::new(16, 16).expect("valid");
     for (inputs, outputs) in [(1, 1), (2, 3)] {
-        for plan in plans_2d::<f64>(&layout, inputs, outputs) {
-            Case::image(&layout, inputs, outputs).check(&plan, 3, 1, false);
+        let case = Case::image(&layout, inputs, outputs);
+        for plan in case.plans::<f64>() {
+            case.check(&plan, 3, 1, false);
         }
     }
 }
@@ -102,12 +99,7 @@ fn masks_filters_and_tanh_in_1d() {
         let layout = HalfSpectrum::with_modes(length, modes).expect("valid");
         let case = Case::signal(&layout);
         for (batch, filters, tanh) in [(1, 3, true), (2, 2, false), (17, 3, true), (40, 2, false)] {
-            for plan in plans_1d::<f64>(&layout) {
-                case.check(&plan, batch, filters, tanh);
-            }
-            for plan in plans_1d::<f32>(&layout) {
-                case.check(&plan, batch, filters, tanh);
-            }
+            case.check_plans(batch, filters, tanh);
         }
     }
 }
@@ -129,12 +121,7 @@ fn images_of_one_channel() {
             let layout = HalfPlane::with_radius(height, width, cutoff).expect("valid");
             let case = Case::image(&layout, 1, 1);
             for (batch, filters, tanh) in [(1, 1, false), (19, 2, true)] {
-                for plan in plans_2d::<f64>(&layout, 1, 1) {
-                    case.check(&plan, batch, filters, tanh);
-                }
-                for plan in plans_2d::<f32>(&layout, 1, 1) {
-                    case.check(&plan, batch, filters, tanh);
-                }
+                case.check_plans(batch, filters, tanh);
             }
         }
     }
@@ -149,12 +136,7 @@ fn channel_mixing() {
             let layout = HalfPlane::with_radius(height, width, cutoff).expect("valid");
             let case = Case::image(&layout, inputs, outputs);
             for (batch, filters, tanh) in [(1, 1, false), (5, 2, true)] {
-                for plan in plans_2d::<f64>(&layout, inputs, outputs) {
-                    case.check(&plan, batch, filters, tanh);
-                }
-                for plan in plans_2d::<f32>(&layout, inputs, outputs) {
-                    case.check(&plan, batch, filters, tanh);
-                }
+                case.check_plans(batch, filters, tanh);
             }
         }
     }
@@ -179,12 +161,7 @@ fn block_circulant() {
         let case = Case::image(&layout, inputs, outputs);
         for (batch, filters, tanh) in [(1, 1, false), (33, 2, true), (64, 1, true), (131, 2, false)]
         {
-            for plan in plans_2d::<f64>(&layout, inputs, outputs) {
-                case.check(&plan, batch, filters, tanh);
-            }
-            for plan in plans_2d::<f32>(&layout, inputs, outputs) {
-                case.check(&plan, batch, filters, tanh);
-            }
+            case.check_plans(batch, filters, tanh);
         }
     }
 }

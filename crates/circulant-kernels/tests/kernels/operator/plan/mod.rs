@@ -7,7 +7,9 @@ mod readout;
 use circulant_core::Bin;
 use num_complex::Complex;
 
-use crate::oracle::{convolve, naive_dft, naive_filter, noise, relative_error, spectrum};
+use crate::oracle::{
+    activation, convolve, naive_dft, naive_filter, narrow, noise, relative_error, spectrum, wide,
+};
 use circulant_kernels::real::Real;
 use circulant_kernels::vector::Isa;
 use circulant_kernels::{Activation, CirculantPlan, Filters, Gradients};
@@ -18,14 +20,6 @@ fn tolerance<T: Real>() -> f64 {
     if size_of::<T>() == 8 { 1e-12 } else { 2e-6 }
 }
 
-fn round<T: Real>(x: &[f64]) -> Vec<T> {
-    x.iter().map(|&x| T::of(x)).collect()
-}
-
-fn wide<T: Real>(x: &[T]) -> Vec<f64> {
-    x.iter().map(|x| x.wide()).collect()
-}
-
 /// Values that an f32 holds exactly, so that both types start from the same input.
 fn exact_noise(seed: u64, len: usize) -> Vec<f64> {
     noise(seed, len)
@@ -34,8 +28,14 @@ fn exact_noise(seed: u64, len: usize) -> Vec<f64> {
         .collect()
 }
 
+enum Layout {
+    Signal(HalfSpectrum),
+    Image(HalfPlane),
+}
+
 /// One operator with the sizes that the oracle needs.
 struct Case {
+    layout: Layout,
     height: usize,
     width: usize,
     inputs: usize,
@@ -47,6 +47,7 @@ struct Case {
 impl Case {
     fn signal(layout: &HalfSpectrum) -> Self {
         Self {
+            layout: Layout::Signal(layout.clone()),
             height: 1,
             width: layout.length(),
             inputs: 1,
@@ -58,12 +59,34 @@ impl Case {
 
     fn image(layout: &HalfPlane, inputs: usize, outputs: usize) -> Self {
         Self {
+            layout: Layout::Image(layout.clone()),
             height: layout.height(),
             width: layout.width(),
             inputs,
             outputs,
             full: layout.full().collect(),
             coordinates: layout.coordinates(),
+        }
+    }
+
+    /// One for every instruction set.
+    fn plans<T: Real>(&self) -> Vec<CirculantPlan<T>> {
+        let plan = |isa| match &self.layout {
+            Layout::Signal(layout) => CirculantPlan::with_isa_1d(layout, isa),
+            Layout::Image(layout) => {
+                CirculantPlan::with_isa_2d(layout, self.inputs, self.outputs, isa).expect("valid")
+            }
+        };
+        Isa::available().into_iter().map(plan).collect()
+    }
+
+    /// Every plan against the oracle, in both number types.
+    fn check_plans(&self, batch: usize, filters: usize, tanh: bool) {
+        for plan in self.plans::<f64>() {
+            self.check(&plan, batch, filters, tanh);
+        }
+        for plan in self.plans::<f32>() {
+            self.check(&plan, batch, filters, tanh);
         }
     }
 
@@ -162,20 +185,15 @@ impl Case {
         let b = exact_noise(3, filters * self.outputs);
         let g = exact_noise(4, filters * batch * self.outputs * n);
         let (tx, ta, tb, tg) = (
-            round::<T>(&x),
-            round::<T>(&a),
-            round::<T>(&b),
-            round::<T>(&g),
+            narrow::<T>(&x),
+            narrow::<T>(&a),
+            narrow::<T>(&b),
+            narrow::<T>(&g),
         );
-        let activation = if tanh {
-            Activation::Tanh
-        } else {
-            Activation::Identity
-        };
         let parameters = Filters {
             coordinates: &ta,
             bias: Some(&tb),
-            activation,
+            activation: activation(tanh),
         };
 
         let mut y = vec![T::zero(); g.len()];
@@ -235,20 +253,4 @@ impl Case {
             );
         }
     }
-}
-
-fn plans_1d<T: Real>(layout: &HalfSpectrum) -> impl Iterator<Item = CirculantPlan<T>> {
-    Isa::available()
-        .into_iter()
-        .map(|isa| CirculantPlan::with_isa_1d(layout, isa))
-}
-
-fn plans_2d<T: Real>(
-    layout: &HalfPlane,
-    inputs: usize,
-    outputs: usize,
-) -> impl Iterator<Item = CirculantPlan<T>> {
-    Isa::available()
-        .into_iter()
-        .map(move |isa| CirculantPlan::with_isa_2d(layout, inputs, outputs, isa).expect("valid"))
 }
