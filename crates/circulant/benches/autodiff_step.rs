@@ -4,18 +4,24 @@
 //! alternately, because the machine is noisy. The output gradient is ones, as Burn's `backward` of a whole
 //! tensor gives it. `--json` prints one line per case.
 
+#[path = "options/line.rs"]
+mod line;
+mod options;
+
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use circulant::functional::circulant_1d;
 use circulant::operator::Operator;
 use circulant::operator::{Activation, HalfSpectrum};
 use circulant_kernels::{CirculantPlan, Filters, Gradients};
+use options::{Options, statistics, time};
 
 const BATCH: usize = 512;
 const LENGTH: usize = 784;
-const WARM_UP: usize = 50;
+/// Seconds.
+const WARM_UP: f64 = 0.1;
 const ROUNDS: usize = 400;
 /// What the project asks for.
 const TARGET: f64 = 1.3;
@@ -83,43 +89,30 @@ fn burn_step() -> impl FnMut() {
     }
 }
 
-fn time(step: &mut dyn FnMut()) -> Duration {
-    let start = Instant::now();
-    step();
-    start.elapsed()
-}
-
-/// Best and median in milliseconds.
-fn summary(mut times: Vec<Duration>) -> (f64, f64) {
-    times.sort();
-    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-    (milliseconds(times[0]), milliseconds(times[times.len() / 2]))
-}
-
 fn main() {
-    let json = std::env::args().any(|argument| argument == "--json");
+    let options = Options::start(0.0, |_, _| false);
     let (mut kernel, mut burn) = (kernel_step(), burn_step());
-    for _ in 0..WARM_UP {
+    let mut times = [Vec::new(), Vec::new()];
+    time(WARM_UP, || {
         kernel();
         burn();
-    }
-    let (mut kernel_times, mut burn_times) = (Vec::new(), Vec::new());
+    });
     for _ in 0..ROUNDS {
-        kernel_times.push(time(&mut kernel));
-        burn_times.push(time(&mut burn));
-    }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let (kernel, burn) = (summary(kernel_times), summary(burn_times));
-    for (name, (best, median)) in [("kernel", kernel), ("burn", burn)] {
-        let case = format!("{name}/{BATCH}x{LENGTH}/forward_backward");
-        if json {
-            let line = serde_json::json!({ "case": case, "unit": "ms", "best": best, "median": median, "threads": threads });
-            println!("{line}");
-        } else {
-            println!("{case:<36} best {best:.3} ms   median {median:.3} ms");
+        for (step, times) in [&mut kernel as &mut dyn FnMut(), &mut burn]
+            .into_iter()
+            .zip(&mut times)
+        {
+            let start = Instant::now();
+            step();
+            times.push(start.elapsed());
         }
     }
-    if !json {
+    let [kernel, burn] = times.map(statistics);
+    for (name, times) in [("kernel", kernel), ("burn", burn)] {
+        let case = format!("{name}/{BATCH}x{LENGTH}/forward_backward");
+        options.print(&case, times, "");
+    }
+    if !options.json {
         println!(
             "burn/kernel: best {:.2}, median {:.2} (target {TARGET})",
             burn.0 / kernel.0,

@@ -9,14 +9,13 @@
 mod options;
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use burn::nn::LinearConfig;
 use burn::tensor::{Device, Distribution, Tensor};
 use circulant::bayes::{BayesianConfig, PredictiveConfig};
 use circulant::models::{HiddenKind, ImageClassifierConfig};
 use circulant::nn::{SpectralBccb2dConfig, SpectralCirculant1dConfig};
-use options::Options;
+use options::{Options, time};
 
 /// Powers of two, the pixels of MNIST, and primes.
 const LENGTHS: [usize; 20] = [
@@ -38,14 +37,8 @@ impl Points {
     /// Times `run` and prints the time of one of `count` parts.
     fn point(&self, series: &str, x: usize, (count, per): (usize, &str), mut run: impl FnMut()) {
         run();
-        let (start, mut best, mut calls) = (Instant::now(), f64::INFINITY, 0);
-        while calls < 3 || start.elapsed().as_secs_f64() < self.0.seconds {
-            let begin = Instant::now();
-            run();
-            best = best.min(begin.elapsed().as_secs_f64());
-            calls += 1;
-        }
-        let microseconds = best * 1e6 / count as f64;
+        let (best, _) = time(self.0.seconds, &mut run);
+        let microseconds = best * 1e3 / count as f64;
         if self.0.json {
             println!(
                 "{}",

@@ -4,10 +4,11 @@
 //! cargo bench -p circulant --bench metrics -- [--json] [--case PART] [--seconds S] [--threads N] [--rows N]
 //! ```
 
+#[path = "options/line.rs"]
+mod line;
 mod options;
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 
 use circulant::metrics::{
     Bootstrap, DEFAULT_BINS, KernelDensity, Logits, Probabilities, accuracy,
@@ -15,7 +16,7 @@ use circulant::metrics::{
     entropies, entropy_density, expected_calibration_error, fpr95, max_probabilities,
     mutual_information, negative_log_likelihood, ood_report,
 };
-use options::{Options, number};
+use options::{Options, number, time};
 
 const CLASSES: usize = 10;
 const POINTS: usize = 512;
@@ -28,19 +29,6 @@ fn uniform(i: usize) -> f64 {
     let mut z = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
     (z ^ z >> 32) as f64 / 2.0_f64.powi(64)
-}
-
-/// Best and median in milliseconds, at least three calls.
-fn time(seconds: f64, work: &dyn Fn()) -> (f64, f64) {
-    let (mut times, start) = (Vec::new(), Instant::now());
-    while times.len() < 3 || start.elapsed().as_secs_f64() < seconds {
-        let begin = Instant::now();
-        work();
-        times.push(begin.elapsed());
-    }
-    times.sort();
-    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-    (milliseconds(times[0]), milliseconds(times[times.len() / 2]))
 }
 
 fn main() {
@@ -117,22 +105,11 @@ fn main() {
             drop(black_box(bootstrap.ood(&id, &ood)))
         }),
     ];
-    if !options.json {
-        println!("{:<44} {:>9} {:>9}", "case", "best, ms", "median");
-    }
     for (name, work) in cases {
         let case = format!("metrics/{name}/{rows}");
         if !case.contains(&options.case) {
             continue;
         }
-        let (best, median) = time(options.seconds, work);
-        if options.json {
-            println!(
-                "{{\"case\": \"{case}\", \"unit\": \"ms\", \"best\": {best}, \"median\": {median}, \"threads\": {}}}",
-                options.threads
-            );
-        } else {
-            println!("{case:<44} {best:>9.3} {median:>9.3}");
-        }
+        options.print(&case, time(options.seconds, work), "");
     }
 }

@@ -9,15 +9,18 @@
 //!
 //! `bench/peers` compares with JAX and PyTorch.
 
+#[path = "options/export.rs"]
+mod export;
+#[path = "options/line.rs"]
+mod line;
 mod options;
 
-use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::Module;
 use burn::optim::{GradientsParams, ModuleOptimizer};
-use burn::tensor::{Device, Gradients, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use circulant::functional::Dropout;
 use circulant::functional::{
     attention, circulant_1d, circulant_1d_filters, cross_entropy, dropout, gelu, layer_norm, linear,
@@ -27,8 +30,8 @@ use circulant::noise::NoiseKey;
 use circulant::operator::Operator;
 use circulant::operator::{Activation, HalfSpectrum};
 use circulant::train::FusedAdan;
-use options::Options;
-use safetensors::tensor::{Dtype, TensorView};
+use export::{Collect, numbers as numbers_of};
+use options::{Options, statistics, time};
 
 const SIDE: usize = 32;
 const CLASSES: usize = 10;
@@ -94,13 +97,6 @@ fn labels(batch: usize) -> Vec<usize> {
     (0..batch).map(|i| i * 7 % CLASSES).collect()
 }
 
-/// Best and median in milliseconds.
-fn statistics(mut times: Vec<Duration>) -> (f64, f64) {
-    times.sort();
-    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-    (milliseconds(times[0]), milliseconds(times[times.len() / 2]))
-}
-
 fn optimizer() -> ModuleOptimizer {
     FusedAdan {
         weight_decay: 1e-4,
@@ -152,9 +148,7 @@ fn steps(kind: ProjectionKind, batch: usize, seconds: f64) -> (Vec<Duration>, Ve
 /// Forward alone, then with the backward pass, of one operation in isolation.
 fn time_operation(seconds: f64, operation: impl Fn() -> Tensor<3>) -> [f64; 2] {
     [false, true].map(|backward| {
-        let (mut times, start) = (Vec::new(), Instant::now());
-        while times.len() < 5 || start.elapsed().as_secs_f64() < seconds {
-            let begin = Instant::now();
+        let once = || {
             let y = operation();
             if backward {
                 // One number as the loss: its gradient costs next to nothing beside the operation's.
@@ -164,9 +158,8 @@ fn time_operation(seconds: f64, operation: impl Fn() -> Tensor<3>) -> [f64; 2] {
             } else {
                 black_box(y);
             }
-            times.push(begin.elapsed());
-        }
-        statistics(times).0
+        };
+        time(seconds, once).0
     })
 }
 
@@ -234,38 +227,6 @@ fn profile(case: &str, seconds: f64) {
     });
 }
 
-/// Parameters and gradients under their names in the module.
-struct Collect<'a> {
-    gradients: &'a Gradients,
-    path: Vec<String>,
-    tensors: Vec<(String, Vec<usize>, Vec<f32>)>,
-}
-
-impl ModuleVisitor for Collect<'_> {
-    fn enter_module(&mut self, name: &str, container: &str) {
-        if !container.starts_with("Enum:") {
-            self.path.push(name.to_owned());
-        }
-    }
-
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        if !container.starts_with("Enum:") {
-            self.path.pop();
-        }
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let tensor = param.val();
-        let gradient = tensor.grad(self.gradients).expect("a gradient");
-        let shape = tensor.dims().to_vec();
-        for (part, tensor) in [("parameter", tensor.inner()), ("gradient", gradient)] {
-            let values = tensor.into_data().try_into_vec().expect("f32");
-            let name = format!("{part}.{}", self.path.join("."));
-            self.tensors.push((name, shape.clone(), values));
-        }
-    }
-}
-
 fn export(case: &str, file: &str) {
     let (kind, batch) = parse(case);
     let device = circulant::cpu().autodiff();
@@ -275,33 +236,16 @@ fn export(case: &str, file: &str) {
     let loss = loss.div_scalar(batch as f64);
     let gradients = loss.backward();
     let mut collect = Collect {
-        gradients: &gradients,
-        path: Vec::new(),
-        tensors: Vec::new(),
+        gradients: Some(&gradients),
+        ..Collect::default()
     };
     model.visit(&mut collect);
-    let mut tensors = collect.tensors;
-    tensors.push(("loss".into(), vec![1], vec![loss.into_scalar::<f32>()]));
-    let shape = images.dims().to_vec();
-    let pixels = images.inner().into_data().try_into_vec().expect("f32");
-    tensors.push(("inputs".into(), shape, pixels));
-    let classes = labels(batch).into_iter().map(|label| label as f32);
-    tensors.push(("labels".into(), vec![batch], classes.collect()));
-    let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
-        .into_iter()
-        .map(|(name, shape, values)| {
-            let bytes = values.iter().flat_map(|value| value.to_le_bytes());
-            (name, shape, bytes.collect())
-        })
-        .collect();
-    let views: HashMap<&str, TensorView<'_>> = bytes
-        .iter()
-        .map(|(name, shape, bytes)| {
-            let view = TensorView::new(Dtype::F32, shape.clone(), bytes).expect("sizes fit");
-            (name.as_str(), view)
-        })
-        .collect();
-    std::fs::write(file, safetensors::serialize(views, None).expect("valid")).expect("written");
+    let mut tensors = collect.found;
+    tensors.push(numbers_of("loss", &[1], &[loss.into_scalar::<f32>()]));
+    tensors.push(export::tensor("inputs", images.inner()));
+    let classes: Vec<f32> = labels(batch).iter().map(|&label| label as f32).collect();
+    tensors.push(numbers_of("labels", &[batch], &classes));
+    export::write(file, &tensors);
 }
 
 fn main() {
@@ -318,16 +262,7 @@ fn main() {
         }
         let (kind, batch) = parse(case);
         let (best, median) = statistics(steps(kind, batch, options.seconds).0);
-        if options.json {
-            println!(
-                "{{\"case\": \"{case}\", \"unit\": \"ms\", \"best\": {best}, \"median\": {median}, \"threads\": {}}}",
-                options.threads
-            );
-        } else {
-            let rate = batch as f64 * 1e3 / best;
-            println!(
-                "{case:<24} best {best:>8.1} ms, median {median:>8.1} ms, {rate:>6.0} images/s"
-            );
-        }
+        let rate = batch as f64 * 1e3 / best;
+        options.print(case, (best, median), &format!(", {rate:.0} images/s"));
     }
 }

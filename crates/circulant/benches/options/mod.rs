@@ -1,4 +1,6 @@
-//! The flags that the benchmarks have in common.
+//! What the benchmarks have in common: flags, the clock, the line of a case.
+
+use std::time::{Duration, Instant};
 
 /// That of the program.
 #[global_allocator]
@@ -50,6 +52,24 @@ impl Options {
         circulant::join_pool(options.threads).expect("nothing has used the pool yet");
         options
     }
+}
+
+/// Best and median in milliseconds.
+pub fn statistics(mut times: Vec<Duration>) -> (f64, f64) {
+    times.sort();
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    (milliseconds(times[0]), milliseconds(times[times.len() / 2]))
+}
+
+/// The same of a call, at least three times.
+pub fn time(seconds: f64, mut work: impl FnMut()) -> (f64, f64) {
+    let (mut times, start) = (Vec::new(), Instant::now());
+    while times.len() < 3 || start.elapsed().as_secs_f64() < seconds {
+        let begin = Instant::now();
+        work();
+        times.push(begin.elapsed());
+    }
+    statistics(times)
 }
 
 /// The number behind a flag.

@@ -6,18 +6,16 @@
 //! | `svi/MODEL/BATCH` | `labels`, `loss`, `kl`, `gradient.NAME` |
 //! | `predictive/MODEL/SAMPLESxINPUTS` | `probabilities`, `predictive_entropy`, `expected_entropy` |
 
-use std::collections::HashMap;
-
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::Module;
 use burn::optim::SgdConfig;
-use burn::tensor::Tensor;
 use circulant::bayes::{Bayesian, PredictiveConfig, Svi, SviConfig};
 use circulant::models::{HiddenKind, ImageClassifier};
 use circulant::noise::standard_normal;
 use circulant::noise::{Noise, Purpose};
 use circulant::task::Classifier;
-use safetensors::tensor::{Dtype, TensorView};
+use safetensors::tensor::Dtype;
 
+use super::safetensors_file::{Collect, Exported, numbers, tensor, write};
 use super::{EXAMPLES, data, network, parse, parse_predictive};
 
 /// The learning rate of the exported step, a power of two: it takes the parameters so far that what they move by is the gradient
@@ -30,34 +28,7 @@ pub fn export(case: &str, file: &str) {
         (_, Some((kind, samples, inputs))) => prediction(kind, samples, inputs),
         _ => panic!("--export svi/MODEL/BATCH FILE, or predictive/MODEL/SAMPLESxINPUTS FILE"),
     };
-    let views: HashMap<&str, TensorView<'_>> = tensors
-        .iter()
-        .map(|tensor| {
-            let view = TensorView::new(tensor.kind, tensor.shape.clone(), &tensor.bytes);
-            (tensor.name.as_str(), view.expect("sizes fit"))
-        })
-        .collect();
-    std::fs::write(file, safetensors::serialize(views, None).expect("valid")).expect("written");
-}
-
-/// One tensor of the file.
-struct Exported {
-    name: String,
-    kind: Dtype,
-    shape: Vec<usize>,
-    bytes: Vec<u8>,
-}
-
-fn numbers(name: impl Into<String>, shape: &[usize], values: &[f32]) -> Exported {
-    Exported {
-        name: name.into(),
-        kind: Dtype::F32,
-        shape: shape.to_vec(),
-        bytes: values
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect(),
-    }
+    write(file, &tensors);
 }
 
 /// The very step that is timed, but for the optimiser.
@@ -74,18 +45,19 @@ fn step(kind: HiddenKind, batch: usize) -> Vec<Exported> {
     let report = svi.step(batch, |model| model.cross_entropy(on_tape.clone()).neg());
     let report = report.expect("a finite loss");
 
-    let before = Parameters::of(&network);
-    let mut tensors = before.exported();
-    for (before, after) in before.0.iter().zip(&Parameters::of(svi.network()).0) {
-        let moved = before.values.iter().zip(&after.values);
+    let before = parameters(&network);
+    let mut tensors = Vec::new();
+    for (before, after) in before.iter().zip(parameters(svi.network())) {
+        let numbers_of = |one: &Exported| -> Vec<f32> {
+            let (words, _) = one.bytes.as_chunks();
+            words.iter().map(|&word| f32::from_le_bytes(word)).collect()
+        };
+        let moved = numbers_of(before).into_iter().zip(numbers_of(&after));
         let gradient: Vec<f32> = moved
             .map(|(before, after)| (before - after) / RATE as f32)
             .collect();
-        tensors.push(numbers(
-            format!("gradient.{}", before.name),
-            &before.shape,
-            &gradient,
-        ));
+        let name = before.name.replace("parameter.", "gradient.");
+        tensors.push(numbers(name, &before.shape, &gradient));
     }
     tensors.extend(noise(&network, &before, Purpose::Training, 1));
     let labels = data.labels().iter();
@@ -97,10 +69,11 @@ fn step(kind: HiddenKind, batch: usize) -> Vec<Exported> {
             .flat_map(|&label| (label as i64).to_le_bytes())
             .collect(),
     });
-    tensors.push(inputs(examples.batch()));
+    tensors.push(tensor("inputs", examples.batch()));
     tensors.push(numbers("loss", &[1], &[report.loss as f32]));
     // Per example in the report, in all in the file.
     tensors.push(numbers("kl", &[1], &[(report.kl * EXAMPLES as f64) as f32]));
+    tensors.extend(before);
     tensors
 }
 
@@ -111,38 +84,25 @@ fn prediction(kind: HiddenKind, samples: usize, count: usize) -> Vec<Exported> {
     let config = PredictiveConfig::new().with_samples(samples);
     let found = config.predict(&network, images.clone()).expect("predicts");
 
-    let parameters = Parameters::of(&network);
-    let mut tensors = parameters.exported();
-    tensors.extend(noise(&network, &parameters, Purpose::Prediction, samples));
-    tensors.push(inputs(images));
-    tensors.push(numbers(
-        "probabilities",
-        &[count, found.classes],
-        &found.probabilities,
-    ));
-    tensors.push(numbers(
-        "predictive_entropy",
-        &[count],
-        &found.predictive_entropy,
-    ));
-    tensors.push(numbers(
-        "expected_entropy",
-        &[count],
-        &found.expected_entropy,
-    ));
+    let parameters = parameters(&network);
+    let mut tensors = noise(&network, &parameters, Purpose::Prediction, samples);
+    tensors.extend(parameters);
+    tensors.push(tensor("inputs", images));
+    let shape = [count, found.classes];
+    tensors.push(numbers("probabilities", &shape, &found.probabilities));
+    for (name, values) in [
+        ("predictive_entropy", &found.predictive_entropy),
+        ("expected_entropy", &found.expected_entropy),
+    ] {
+        tensors.push(numbers(name, &[count], values));
+    }
     tensors
-}
-
-fn inputs(images: Tensor<4>) -> Exported {
-    let shape = images.dims();
-    let values: Vec<f32> = images.into_data().try_into_vec().expect("f32");
-    numbers("inputs", &shape, &values)
 }
 
 /// The standard normal numbers of some samples, site by site.
 fn noise(
     network: &Bayesian<ImageClassifier>,
-    parameters: &Parameters,
+    parameters: &[Exported],
     purpose: Purpose,
     samples: usize,
 ) -> Vec<Exported> {
@@ -152,7 +112,13 @@ fn noise(
     let mut tensors = Vec::new();
     for (path, _) in network.posteriors() {
         let site = short(path);
-        let (rank, count) = (parameters.len(site, "scale"), parameters.len(site, "mean"));
+        // How many numbers a field has; none if it is not there.
+        let len = |field: &str| {
+            let name = format!("parameter.{site}.{field}");
+            let found = parameters.iter().find(|one| one.name == name);
+            found.map_or(0, |one| one.shape.iter().product())
+        };
+        let (rank, count) = (len("scale"), len("mean"));
         let [mut low_rank, mut rest] = [Vec::new(), Vec::new()];
         for noise in &mut noises {
             let mut values = vec![0.0_f32; rank + count];
@@ -172,68 +138,18 @@ fn noise(
     tensors
 }
 
-/// The parameters of a posterior, under the names that the peers use.
-struct Parameters(Vec<Parameter>);
-
-struct Parameter {
-    /// `SITE.FIELD`.
-    name: String,
-    shape: Vec<usize>,
-    values: Vec<f32>,
-}
-
-impl Parameters {
-    fn of(network: &Bayesian<ImageClassifier>) -> Self {
-        let mut collect = Collect::default();
-        network.visit(&mut collect);
-        Self(collect.found)
-    }
-
-    fn exported(&self) -> Vec<Exported> {
-        let all = self.0.iter();
-        all.map(|one| numbers(format!("parameter.{}", one.name), &one.shape, &one.values))
-            .collect()
-    }
-
-    /// How many numbers a field has; none if it is not there.
-    fn len(&self, site: &str, field: &str) -> usize {
-        let name = format!("{site}.{field}");
-        let found = self.0.iter().find(|one| one.name == name);
-        found.map_or(0, |one| one.values.len())
-    }
-}
-
-#[derive(Default)]
-struct Collect {
-    /// Of the number at hand, `SITE, posterior, FIELD`.
-    path: Vec<String>,
-    found: Vec<Parameter>,
-}
-
-impl ModuleVisitor for Collect {
-    fn enter_module(&mut self, name: &str, container: &str) {
-        if !container.starts_with("Enum:") {
-            self.path.push(name.to_owned());
-        }
-    }
-
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        if !container.starts_with("Enum:") {
-            self.path.pop();
-        }
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let [site, _, field] = &self.path[..] else {
-            return;
-        };
-        let tensor = param.val().inner();
-        self.found.push(Parameter {
-            name: format!("{}.{field}", short(site)),
-            shape: tensor.dims().to_vec(),
-            values: tensor.into_data().try_into_vec().expect("f32"),
-        });
-    }
+/// The parameters of the posteriors, under the names that the peers use.
+fn parameters(network: &Bayesian<ImageClassifier>) -> Vec<Exported> {
+    let mut collect = Collect {
+        // Of the parameter at hand the path is SITE, posterior, FIELD.
+        name: Some(|path| match path {
+            [site, _, field] => Some(format!("{}.{field}", short(site))),
+            _ => None,
+        }),
+        ..Collect::default()
+    };
+    network.visit(&mut collect);
+    collect.found
 }
 
 /// A name for a site that does not depend on the model.

@@ -9,19 +9,23 @@
 //! `bench/peers` compares with NumPyro, JAX and PyTorch.
 
 mod export;
+#[path = "../options/line.rs"]
+mod line;
 #[path = "../options/mod.rs"]
 mod options;
+#[path = "../options/export.rs"]
+mod safetensors_file;
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use burn::tensor::Device;
 use circulant::bayes::{Bayesian, BayesianConfig, PredictiveConfig, Svi, SviConfig};
 use circulant::data::ByteScale;
 use circulant::data::LabelledData;
 use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
-use options::{Options, number};
+use options::{Options, number, statistics, time};
 
 const EXAMPLES: usize = 60_000;
 const PIXELS: usize = 784;
@@ -95,13 +99,6 @@ fn parse_predictive(case: &str) -> Option<(HiddenKind, usize, usize)> {
     Some((model(name)?, samples.parse().ok()?, inputs.parse().ok()?))
 }
 
-/// Best and median in milliseconds.
-fn statistics(mut times: Vec<Duration>) -> (f64, f64) {
-    times.sort();
-    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-    (milliseconds(times[0]), milliseconds(times[times.len() / 2]))
-}
-
 /// The mean of every [`GROUP`] steps counts as one measurement, as on the side of the peers.
 fn time_steps(kind: HiddenKind, batch: usize, seconds: f64, data: &LabelledData<4>) -> (f64, f64) {
     let device = circulant::cpu().autodiff();
@@ -131,13 +128,9 @@ fn time_predictive(kind: HiddenKind, seconds: f64) -> (f64, f64) {
     let network = network(kind, &device);
     let inputs = data(TEST_INPUTS, &device).inputs();
     let config = PredictiveConfig::new().with_samples(SAMPLES);
-    let (mut times, start) = (Vec::new(), Instant::now());
-    while times.len() < 3 || start.elapsed().as_secs_f64() < seconds {
-        let begin = Instant::now();
+    time(seconds, || {
         black_box(config.predict(&network, inputs.clone()).expect("predicts"));
-        times.push(begin.elapsed());
-    }
-    statistics(times)
+    })
 }
 
 fn peak_mib() -> f64 {
@@ -180,25 +173,10 @@ fn main() {
     if let Some(steps) = own.run_steps {
         return run_steps(&options.case, steps, start);
     }
-    let print = |case: &str, (best, median): (f64, f64), rate: f64| {
-        if options.json {
-            println!(
-                "{{\"case\": \"{case}\", \"unit\": \"ms\", \"best\": {best}, \"median\": {median}, \"threads\": {}}}",
-                options.threads
-            );
-        } else {
-            println!(
-                "{case:<36} {best:>9.3} {median:>9.3} {:>12.0}",
-                rate * 1e3 / best
-            );
-        }
+    let print = |case: &str, times: (f64, f64), rate: f64| {
+        let per_second = rate * 1e3 / times.0;
+        options.print(case, times, &format!(", {per_second:.0} per second"));
     };
-    if !options.json {
-        println!(
-            "{:<36} {:>9} {:>9} {:>12}",
-            "case", "best, ms", "median", "per second"
-        );
-    }
     let train = data(EXAMPLES, &circulant::cpu());
     for (name, kind) in MODELS {
         for batch in BATCHES {

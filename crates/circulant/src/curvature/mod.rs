@@ -1,15 +1,8 @@
 //! The curvature of a loss around the parameters of a module: products with the Hessian and the Gauss-Newton matrix, and their
 //! dominant eigenvalues, over all parameters or over some of them (table 10 of the paper: all, or attention only).
 //!
-//! With the loss `f(theta) = (1/N) sum_i l(z_i(theta), y_i)` of logits `z_i`, softmax cross-entropy `l` and `J_i = dz_i/dtheta`,
-//!
-//! | matrix | formula | product with `v` |
-//! | --- | --- | --- |
-//! | Hessian | `f''(theta)` | differences of exact gradients along `v` |
-//! | Gauss-Newton | `(1/N) sum_i J_i^t (diag(p_i) - p_i p_i^t) J_i`, `p_i = softmax(z_i)` | differences of logits along `v`, then exact |
-//!
-//! Burn differentiates once only, hence the differences; everything is in f64, and [`Stencil`] says how large their error
-//! is. Activations with kinks (ReLU) have no Hessian at the kinks: there a product is that of the smooth pieces, plus a jump
+//! Formulas and the step of the differences: `docs/mathematics.md`, section 10. Everything is in f64, and [`Stencil`] says how large the
+//! error is. Activations with kinks (ReLU) have no Hessian at the kinks: there a product is that of the smooth pieces, plus a jump
 //! if the step crosses a kink.
 //!
 //! ```

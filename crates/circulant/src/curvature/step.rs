@@ -1,6 +1,4 @@
 //! The step of the differences.
-//!
-//! [`Stencil`] has the analysis.
 
 use super::parameters::Parameters;
 
@@ -15,30 +13,13 @@ const SMALLEST_NORM: f64 = 0.1;
 
 /// How a derivative is differenced, and with which step.
 ///
-/// Along a unit vector `u` the gradient (or the logits) is a smooth function `g(t)` of the displacement `t`. Two stencils
-/// for `g'(0)`, with their truncation errors and what roundings of relative size `eta` in `g` do to them:
+/// With the step of section 10 of `docs/mathematics.md`. Along a unit vector a gradient (or the logits) is a function `g(t)` of the
+/// displacement `t`:
 ///
-/// | stencil | formula | truncation | rounding |
-/// | --- | --- | --- | --- |
-/// | second | `(g(t) - g(-t))/(2t)` | `t^2 abs(g''')/6` | `eta abs(g)/t` |
-/// | fourth | `(8(g(t) - g(-t)) - (g(2t) - g(-2t)))/(12t)` | `t^4 abs(g^(5))/30` | `3 eta abs(g)/(2t)` |
-///
-/// Let `L` be the length over which `g` changes by its own size, `abs(g^(k)) = abs(g)/L^k`, and `x = t/L`. The sums
-/// `x^2/6 + eta/x` and `x^4/30 + 3 eta/(2x)` are smallest at
-///
-/// - second: `x = (3 eta)^(1/3)`, error `(3/2) eta/x`;
-/// - fourth: `x = (45 eta/4)^(1/5)`, error `(15/8) eta/x`.
-///
-/// With `eta = 1e-15`, a few roundings of f64, `x` is `1.4e-5` and `1.6e-3`, the errors `1e-10` and `1e-12` relative to
-/// `abs(g)/L`. A step that is too long by a factor of 3 costs one digit (second) or two (fourth), one that is too short half a
-/// digit: guess `L` rather too small.
-///
-/// A network changes by its own size when one of its tensors changes by a part of its own: with `theta_p` and `u_p` the
-/// parts of a tensor,
-///
-/// `L = r (sum_p norm(u_p)^2/s_p^2)^(-1/2)`, `s_p = max(norm(theta_p), 0.1)`, `r = 0.3`,
-///
-/// so no tensor moves by more than the fraction `r x` of its norm. The floor is for biases that are still zero.
+/// | stencil | formula |
+/// | --- | --- |
+/// | second | `(g(t) - g(-t))/(2t)` |
+/// | fourth | `(8(g(t) - g(-t)) - (g(2t) - g(-2t)))/(12t)` |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Stencil {

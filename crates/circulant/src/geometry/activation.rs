@@ -1,23 +1,5 @@
-//! The Lipschitz constants of activations, and the error of their f32 versions.
-//!
-//! | activation | constant | where the slope is steepest |
-//! | --- | --- | --- |
-//! | tanh, relu | 1 | 0, everywhere above 0 |
-//! | sigmoid | 1/4 | 0 |
-//! | gelu `x Phi(x)` | 1.128904145185155... | `sqrt(2)` |
-//! | silu `x sigmoid(x)` | 1.099839320128867... | `2t` with `t tanh t = 1` |
-//!
-//! # gelu
-//!
-//! `gelu' = Phi(x) + x phi(x)` and `gelu'' = phi(x) (2 - x^2)`, so the slope is largest at `sqrt(2)` and smallest at
-//! `-sqrt(2)`: `Phi(sqrt 2) + sqrt(2) phi(sqrt 2) = (1 + erf(1))/2 + e^{-1}/sqrt(pi) = 1.12890414518515478...`; the smallest is
-//! one minus that. This is the exact gelu with the error function, Burn's `gelu`; the approximation by tanh is another function.
-//!
-//! # silu
-//!
-//! With `s = sigmoid(x)`, `silu' = s + x s (1 - s)` and `silu'' = s (1 - s) (2 - x (2s - 1))`, where `2s - 1 = tanh(x/2)`. With
-//! `x = 2t` the slope is extreme where `t tanh t = 1`. There `s = (1 + 1/t)/2`, and the slope is `(1 + t)/2` with
-//! `t = 1.19967864025773383...` (or `(1 - t)/2` at `-t`).
+//! The Lipschitz constants of activations (`docs/mathematics.md`, section 8), and the error of their f32 versions. The gelu is the exact
+//! one with the error function, Burn's `gelu`; the approximation by tanh is another function.
 
 use super::UpperBound;
 use super::rounding::UNIT;

@@ -1,29 +1,14 @@
-//! Radii inside which a network's decision cannot change.
-//!
-//! With logits `f(x)`, a class `y`, the margin `m = f_y - max over k != y of f_k`, a Lipschitz bound `L` of the network and, where the last
-//! layer is dense with columns `W_k`, a bound `L'` of everything before it:
-//!
-//! | radius | formula | source |
-//! | --- | --- | --- |
-//! | [`Certificate::paper`] | `m/(2 L)` | the paper |
-//! | [`Certificate::sqrt_two`] | `m/(sqrt(2) L)` | a difference of two logits is `sqrt(2) L`-Lipschitz |
-//! | [`Certificate::last_layer`] | `min over k != y of (f_y - f_k)/(L' norm(W_y - W_k))` | the difference of two logits is `(W_y - W_k)` times the body |
+//! Radii inside which a network's decision cannot change: [`Certificate::paper`], [`Certificate::sqrt_two`] and
+//! [`Certificate::last_layer`], in this order in section 8 of `docs/mathematics.md`.
 //!
 //! # The promise
-//!
-//! In f32 the margin is not `m` but `m` minus rounding errors at both ends: with `e` of
-//! [`NetworkBound::rounding_error`], the difference of two computed logits is within `sqrt(2) e` of the exact one at `x` and at `x'`. All radii
-//! are therefore made from `m - 2 sqrt(2) e`, rounded down, and:
 //!
 //! > The class that the f32 forward pass on the CPU gives to `x'` is `y`, for **every** f32 input `x'` with `norm(x' - x) <= r`, in every batch
 //! > whose inputs all have norms of at most `input_norm`.
 //!
+//! The batch matters because the kernels transform two inputs as one complex row: a huge neighbour brings its rounding errors along.
 //! Model and inputs in anything but f32 are refused. The promise is as good as what is known about the activations:
 //! [`Certificates::is_proven`].
-//!
-//! The batch matters because the kernels transform two inputs as one complex row: a huge neighbour brings its rounding errors along.
-//!
-//! # Which class
 //!
 //! [`Target::True`] takes the margin of the true class, as the paper does: an input that is classified wrongly has radius 0.
 //! [`Target::Predicted`] takes the class with the largest logit: the radius then says that the decision is stable, right or wrong.

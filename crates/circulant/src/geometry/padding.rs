@@ -1,29 +1,4 @@
-//! The rounding errors of a signal that runs as the corner of a longer operator.
-//!
-//! A circulant matrix of a length `d` with a prime factor that the butterflies do not cover runs, unless it goes row by row, as the corner
-//! of a longer one: with `c` the filter and `m >= 2d - 1` smooth, zeros stand behind `x` and the filter is
-//! `c' = (c_0, .., c_{d-1}, 0, .., 0, c_1, .., c_{d-1})`. Padding and cropping are exact and increase no norm. Three things differ from an
-//! operator of length `m` of its own ([`rounding`](super::rounding)); `L` is the norm of the short operator, `h` its spectrum.
-//!
-//! # Its norm
-//!
-//! The longer filter has the spectrum `H(t) = sum over |s| < d of c_{s mod d} e^{-i t s}` at `t = 2 pi j/m`. With
-//! `c_s = (1/d) sum_k h_k e^{i t_k s}` and `t_k = 2 pi k/d` this is `(1/d) sum_k h_k D(t_k - t)`, where
-//! `|D(p)| = |sin((d - 1/2) p)/sin(p/2)|` is at most `2d - 1`, and at most `1/|sin(p/2)| <= pi/|p|` for `|p| <= pi`. The nearest `t_k` on either
-//! side of `t` add at most `2 (2d - 1)/d < 4`; the others are at least `2 pi j/d` away, `j = 1, .., d/2` on either side, and add
-//! at most `2 sum_j 1/(2j) <= 1 + ln(d/2)`. So the norm is at most `Lambda L` with `Lambda = 5 + ln(d/2)`.
-//!
-//! # Its spectrum
-//!
-//! It is computed in f64, with the unit `v`. As `||c|| = ||h||/sqrt(d) <= L`, the filter `c` is off by `(epsilon'(d) + 2 v) L` in the
-//! 2-norm. In `c'` every error stands twice, and an entry of `H` adds up to `2d` of them: `2 sqrt(d) (epsilon'(d) + 2 v) L`. The
-//! transform of `c'` adds `epsilon'(m) sqrt(2 m) (1 + epsilon'(d) + 2 v) L`. With `eta L` for the sum, rounding `H` to f32 makes it `delta L`,
-//! `delta = eta + u (Lambda + eta)`.
-//!
-//! # Its transforms
-//!
-//! They have a length `m <= 4 d + 64` without a prime factor above 13, so `epsilon(m) <= 17 u log2 m`. Together the kernel is off by at most
-//! `c ||x||` with `c = (sqrt(2) ((1 + epsilon(m))^2 (1 + 8 u) - 1)(Lambda + delta) + delta) L`.
+//! The rounding errors of a signal that runs as the corner of a longer operator: `docs/mathematics.md`, section 9.4.
 
 use super::rounding::{
     PRODUCT, UNIT, UNIT_DOUBLE, compounded, prime_factors, row_error, there_and_back,

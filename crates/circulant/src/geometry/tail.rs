@@ -1,28 +1,5 @@
-//! How large the norm of a layer can be under its prior: "bad geometry is unlikely".
-//!
-//! # One channel (the paper's proposition and its corollary)
-//!
-//! The prior draws `m` active bins independently: `h_k ~ N(0, S)` where the bin is real, and both parts `N(0, S/2)` where it is complex. Then
-//! `P(abs(h_k) >= t) <= 2 exp(-t^2/(2 S))` for both, and by the union bound
-//! `P(norm <= sqrt(2 S_max log(2m/delta))) >= 1 - delta`. For `L` layers at once, each gets `delta/L`: `log(2 m_l L/delta)`.
-//!
-//! # Several channels
-//!
-//! At every active frequency stands a `C_out x C_in` matrix `K` with independent entries, and the norm of the layer is the largest of their
-//! norms. Write `p = C_out`, `q = C_in`.
-//!
-//! *A real bin* is `sqrt(S) G` with `G` standard normal. `E norm(G) <= sqrt(p) + sqrt(q)` (Gordon's inequality; Davidson and Szarek 2001,
-//! theorem II.13), and `E norm(G) <= sqrt(E norm_F(G)^2) = sqrt(p q)`. The norm is a 1-Lipschitz function of `G`, so by Gaussian concentration
-//! `P(norm(K) >= sqrt(S) mu + s) <= exp(-s^2/(2 S))` with `mu = min(sqrt(p) + sqrt(q), sqrt(p q))`.
-//!
-//! *A complex bin* is `sqrt(S/2) (A + i B)` with `A`, `B` standard normal and independent. `norm(A + i B) <= norm(A) + norm(B)` gives
-//! `E norm(K) <= sqrt(S/2) 2 (sqrt(p) + sqrt(q))`, and `E norm_F(K)^2 = S p q` gives `sqrt(S p q)`. (The comparison of Gordon does not carry
-//! over to complex matrices as it stands, so the factor `sqrt(2)` stays.) The norm is `sqrt(S/2)`-Lipschitz in `(A, B)`, so
-//! `P(norm(K) >= sqrt(S) mu + s) <= exp(-s^2/S)` with `mu = min(sqrt(2)(sqrt(p) + sqrt(q)), sqrt(p q))`.
-//!
-//! With probability `delta/m` for each of the `m` active bins,
-//! `norm <= max over bins of sqrt(S) mu + sqrt(2 S log(m/delta))` (real) or `sqrt(S) mu + sqrt(S log(m/delta))` (complex), with probability
-//! `1 - delta` at least. The bins need not even be independent of each other.
+//! How large the norm of a layer can be under its prior: "bad geometry is unlikely" (proposition 2 and corollary 7 of the paper, and
+//! their extension to several channels; `docs/mathematics.md`, section 7).
 //!
 //! A layer between different sizes (`d_in != d_out`) is a part of its circulant operator, so the bound holds for it too.
 

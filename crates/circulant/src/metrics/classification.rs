@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::MetricError;
 use super::calibration::{EqualWidth, Outcome, ReliabilityDiagram, check_bins, equal_mass};
-use super::probabilities::{Label, Logits, Probabilities, Real, log_sum_exp, top};
+use super::probabilities::{Label, Logits, Probabilities, Real, Rows, log_sum_exp, top};
 use super::rows::{Sum, by_chunks};
 
 /// The share of rows whose most probable class is their label.
@@ -41,15 +41,9 @@ pub fn negative_log_likelihood_of_logits<T: Real, L: Label>(
     logits: &Logits<'_, T>,
     labels: &[L],
 ) -> Result<f64, MetricError> {
-    let labels = logits.check_labels(labels)?;
-    let parts = by_chunks(labels.len(), |range| {
-        let mut sum = Sum::default();
-        for (row, &label) in logits.rows_in(range.clone()).zip(&labels[range]) {
-            sum.add(log_sum_exp(row, 1.0) - row[label].into());
-        }
-        sum
-    });
-    Ok(total(parts) / labels.len() as f64)
+    mean(logits, labels, |row, label| {
+        log_sum_exp(row, 1.0) - row[label].into()
+    })
 }
 
 /// The mean of `sum_k (p_k - 1[y = k])^2`.
@@ -61,25 +55,21 @@ pub fn brier_score<T: Real, L: Label>(
 }
 
 fn mean<T: Real, L: Label>(
-    probabilities: &Probabilities<'_, T>,
+    rows: &Rows<'_, T>,
     labels: &[L],
     of_row: impl Fn(&[T], usize) -> f64 + Sync,
 ) -> Result<f64, MetricError> {
-    let labels = probabilities.check_labels(labels)?;
+    let labels = rows.check_labels(labels)?;
     let parts = by_chunks(labels.len(), |range| {
         let mut sum = Sum::default();
-        for (row, &label) in probabilities.rows_in(range.clone()).zip(&labels[range]) {
+        for (row, &label) in rows.rows_in(range.clone()).zip(&labels[range]) {
             sum.add(of_row(row, label));
         }
         sum
     });
-    Ok(total(parts) / labels.len() as f64)
-}
-
-fn total(parts: Vec<Sum>) -> f64 {
     let mut sum = Sum::default();
     parts.into_iter().for_each(|part| sum.merge(part));
-    sum.value()
+    Ok(sum.value() / labels.len() as f64)
 }
 
 /// `-ln p_y`; a probability that rounding lifted above one counts as one.

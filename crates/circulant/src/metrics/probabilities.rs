@@ -1,7 +1,7 @@
 //! Views of row-major matrices `[rows, classes]`, checked once: class probabilities and logits.
 
 use std::fmt::{Debug, Display};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use super::MetricError;
 use super::rows::{first, per_row};
@@ -34,37 +34,87 @@ impl<T: Copy + Display + Send + Sync + TryInto<usize>> Label for T {}
 /// # Ok::<(), circulant::metrics::MetricError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct Probabilities<'a, T> {
-    values: &'a [T],
-    classes: usize,
-}
+pub struct Probabilities<'a, T>(Rows<'a, T>);
 
 /// Logits `[rows, classes]`, row-major and finite.
 #[derive(Debug, Clone, Copy)]
-pub struct Logits<'a, T> {
+pub struct Logits<'a, T>(Rows<'a, T>);
+
+/// A row-major matrix `[rows, classes]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a, T> {
     values: &'a [T],
     classes: usize,
 }
 
-fn check_shape(values: usize, classes: usize, what: &'static str) -> Result<usize, MetricError> {
-    if classes == 0 {
-        return Err(MetricError::Zero { what: "classes" });
+impl<'a, T> Deref for Probabilities<'a, T> {
+    type Target = Rows<'a, T>;
+
+    fn deref(&self) -> &Rows<'a, T> {
+        &self.0
     }
-    if values == 0 {
-        return Err(MetricError::Empty { what });
+}
+
+impl<'a, T> Deref for Logits<'a, T> {
+    type Target = Rows<'a, T>;
+
+    fn deref(&self) -> &Rows<'a, T> {
+        &self.0
     }
-    if !values.is_multiple_of(classes) {
-        return Err(MetricError::NotWholeRows { values, classes });
+}
+
+impl<'a, T: Real> Rows<'a, T> {
+    fn new(values: &'a [T], classes: usize, what: &'static str) -> Result<Self, MetricError> {
+        if classes == 0 {
+            return Err(MetricError::Zero { what: "classes" });
+        }
+        if values.is_empty() {
+            return Err(MetricError::Empty { what });
+        }
+        if !values.len().is_multiple_of(classes) {
+            let values = values.len();
+            return Err(MetricError::NotWholeRows { values, classes });
+        }
+        Ok(Self { values, classes })
     }
-    Ok(values / classes)
+
+    /// The number of rows, at least 1.
+    pub fn rows(&self) -> usize {
+        self.values.len() / self.classes
+    }
+
+    /// The number of classes, at least 1.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// All values in row-major order.
+    pub fn values(&self) -> &'a [T] {
+        self.values
+    }
+
+    pub(super) fn rows_in(
+        &self,
+        range: Range<usize>,
+    ) -> impl Iterator<Item = &'a [T]> + use<'a, T> {
+        self.values[range.start * self.classes..range.end * self.classes].chunks_exact(self.classes)
+    }
+
+    pub(super) fn per_row(&self, of_row: impl Fn(&[T]) -> f64 + Sync) -> Vec<f64> {
+        per_row(self.values, self.classes, of_row)
+    }
+
+    /// One checked class per row.
+    pub(crate) fn check_labels<L: Label>(&self, labels: &[L]) -> Result<Vec<usize>, MetricError> {
+        check_labels(labels, self.rows(), self.classes)
+    }
 }
 
 impl<'a, T: Real> Probabilities<'a, T> {
     /// Checks `values`, row after row.
     pub fn new(values: &'a [T], classes: usize) -> Result<Self, MetricError> {
-        let rows = check_shape(values.len(), classes, "the probabilities")?;
-        let this = Self { values, classes };
-        match first(rows, |range| this.first_bad(range)) {
+        let this = Self(Rows::new(values, classes, "the probabilities")?);
+        match first(this.rows(), |range| this.first_bad(range)) {
             Some(error) => Err(error),
             None => Ok(this),
         }
@@ -96,72 +146,26 @@ impl<'a, T: Real> Probabilities<'a, T> {
         }
         None
     }
-
-    /// The number of rows, at least 1.
-    pub fn rows(&self) -> usize {
-        self.values.len() / self.classes
-    }
-
-    /// The number of classes, at least 1.
-    pub fn classes(&self) -> usize {
-        self.classes
-    }
-
-    /// All values in row-major order.
-    pub fn values(&self) -> &'a [T] {
-        self.values
-    }
-
-    pub(super) fn rows_in(
-        &self,
-        range: Range<usize>,
-    ) -> impl Iterator<Item = &'a [T]> + use<'a, T> {
-        self.values[range.start * self.classes..range.end * self.classes].chunks_exact(self.classes)
-    }
-
-    pub(super) fn per_row(&self, of_row: impl Fn(&[T]) -> f64 + Sync) -> Vec<f64> {
-        per_row(self.values, self.classes, of_row)
-    }
-
-    /// One checked class per row.
-    pub(super) fn check_labels<L: Label>(&self, labels: &[L]) -> Result<Vec<usize>, MetricError> {
-        check_labels(labels, self.rows(), self.classes)
-    }
 }
 
 impl<'a, T: Real> Logits<'a, T> {
     /// Checks `values`, row after row.
     pub fn new(values: &'a [T], classes: usize) -> Result<Self, MetricError> {
-        let rows = check_shape(values.len(), classes, "the logits")?;
-        let bad = first(rows, |range| {
+        let this = Self(Rows::new(values, classes, "the logits")?);
+        let bad = first(this.rows(), |range| {
             let start = range.start * classes;
             let part = &values[start..range.end * classes];
             let position = part.iter().position(|&x| !x.into().is_finite())?;
             Some(start + position)
         });
         match bad {
-            None => Ok(Self { values, classes }),
+            None => Ok(this),
             Some(position) => Err(MetricError::Logit {
                 row: position / classes,
                 class: position % classes,
                 got: values[position].into(),
             }),
         }
-    }
-
-    /// The number of rows, at least 1.
-    pub fn rows(&self) -> usize {
-        self.values.len() / self.classes
-    }
-
-    /// The number of classes, at least 1.
-    pub fn classes(&self) -> usize {
-        self.classes
-    }
-
-    /// All values in row-major order.
-    pub fn values(&self) -> &'a [T] {
-        self.values
     }
 
     /// `softmax(f)_k = exp(f_k) / sum_j exp(f_j)` of every row, in row-major order.
@@ -180,24 +184,9 @@ impl<'a, T: Real> Logits<'a, T> {
         rows.flat_map(|(row, shift)| row.iter().map(move |&x| (x.into() - shift).exp()))
             .collect()
     }
-
-    pub(super) fn per_row(&self, of_row: impl Fn(&[T]) -> f64 + Sync) -> Vec<f64> {
-        per_row(self.values, self.classes, of_row)
-    }
-
-    pub(super) fn rows_in(
-        &self,
-        range: Range<usize>,
-    ) -> impl Iterator<Item = &'a [T]> + use<'a, T> {
-        self.values[range.start * self.classes..range.end * self.classes].chunks_exact(self.classes)
-    }
-
-    pub(super) fn check_labels<L: Label>(&self, labels: &[L]) -> Result<Vec<usize>, MetricError> {
-        check_labels(labels, self.rows(), self.classes)
-    }
 }
 
-fn check_labels<L: Label>(
+pub(crate) fn check_labels<L: Label>(
     labels: &[L],
     rows: usize,
     classes: usize,

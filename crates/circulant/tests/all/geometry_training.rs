@@ -222,13 +222,7 @@ fn a_projection_that_fails_says_at_which_step() {
 
 #[test]
 fn every_mnist_model_can_be_clipped() {
-    for kind in [
-        HiddenKind::SpectralCirculant,
-        HiddenKind::SpectralBccb,
-        HiddenKind::SpatialCirculant,
-        HiddenKind::SpatialBccb,
-        HiddenKind::Convolution,
-    ] {
+    for kind in HiddenKind::ALL {
         let mut model = ImageClassifierConfig::new(kind).init(&circulant::cpu());
         model.clip_norm(0.5).expect("finite");
         let bound = model.network_bound().expect("bounded");

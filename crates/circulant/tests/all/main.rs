@@ -1,6 +1,7 @@
 //! The tests that run with f32 as the float type, as users do, in one program: it is linked once.
 
 mod calibration;
+mod checkpoints;
 #[path = "../common/mod.rs"]
 mod common;
 mod formats;

@@ -40,6 +40,46 @@ pub fn random<const D: usize>(seed: u64, shape: [usize; D], device: &Device) -> 
     )
 }
 
+/// A vector on the f64 device that differentiates.
+pub fn vector(values: &[f64]) -> Tensor<1> {
+    let data = TensorData::new(values.to_vec(), [values.len()]);
+    Tensor::from_data(data, &double().autodiff())
+}
+
+/// The gradients of `sum(weight * map(inputs))` for every input, by autodiff and by central differences in f64, are the same.
+pub fn assert_gradients<const N: usize>(
+    map: impl Fn([Tensor<1>; N]) -> Tensor<1>,
+    inputs: [Vec<f64>; N],
+) {
+    /// Central differences in f64 are good to about this.
+    const CENTRAL: f64 = 1e-6;
+    /// With this step truncation (step^2) and rounding (1e-16/step) are both near 1e-10.
+    const STEP: f64 = 1e-5;
+    let leaves = inputs.clone().map(|values| vector(&values).require_grad());
+    let y = map(leaves.clone());
+    let weight = numbers(99, y.dims()[0]);
+    let gradients = (y * vector(&weight)).sum().backward();
+    let value = |inputs: &[Vec<f64>; N]| -> f64 {
+        let y = host(map(inputs.clone().map(|values| vector(&values))));
+        y.iter().zip(&weight).map(|(y, w)| y * w).sum()
+    };
+    for (which, leaf) in leaves.iter().enumerate() {
+        let gradient = leaf.grad(&gradients).expect("every input takes part");
+        let expected: Vec<f64> = (0..inputs[which].len())
+            .map(|i| {
+                let moved = |by: f64| {
+                    let mut inputs = inputs.clone();
+                    inputs[which][i] += by;
+                    value(&inputs)
+                };
+                (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
+            })
+            .collect();
+        let gap = difference(&host(gradient), &expected);
+        assert!(gap < CENTRAL, "input {which}: {gap}");
+    }
+}
+
 /// The numbers of a tensor.
 pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor

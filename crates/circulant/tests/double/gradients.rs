@@ -1,11 +1,11 @@
 //! Gradients through Burn's autodiff against central differences, and the adjoint identity, in
 //! f64.
 
-use crate::common::{difference, double, host, numbers, random};
+use crate::common::{assert_gradients, difference, double, host, numbers, random, vector};
 use burn::module::{Param, ParamId};
 use burn::nn::PaddingConfig2d;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 use circulant::functional::{
     bccb_2d, bccb_2d_filters, circulant_1d, circulant_1d_filters, circulant_readout,
     circulant_readout_filters, conv2d, coordinates_of_filter_1d, coordinates_of_filter_2d,
@@ -16,50 +16,8 @@ use circulant::operator::Operator;
 use circulant::operator::{Activation, HalfPlane, HalfSpectrum};
 use proptest::prelude::*;
 
-/// Central differences in f64 are good to about this.
-const CENTRAL: f64 = 1e-6;
-/// With this step truncation (step^2) and rounding (1e-16/step) are both near 1e-10.
-const STEP: f64 = 1e-5;
 /// A few hundred f64 roundings of numbers around 1.
 const EXACT: f64 = 1e-11;
-
-fn vector(values: &[f64]) -> Tensor<1> {
-    Tensor::from_data(
-        TensorData::new(values.to_vec(), [values.len()]),
-        &double().autodiff(),
-    )
-}
-
-/// The gradients of `sum(weight * map(inputs))` for every input, by autodiff and by central
-/// differences, are the same.
-fn assert_gradients<const N: usize>(
-    map: impl Fn([Tensor<1>; N]) -> Tensor<1>,
-    inputs: [Vec<f64>; N],
-) {
-    let leaves = inputs.clone().map(|values| vector(&values).require_grad());
-    let y = map(leaves.clone());
-    let weight = numbers(99, y.dims()[0]);
-    let gradients = (y * vector(&weight)).sum().backward();
-    let value = |inputs: &[Vec<f64>; N]| -> f64 {
-        let y = host(map(inputs.clone().map(|values| vector(&values))));
-        y.iter().zip(&weight).map(|(y, w)| y * w).sum()
-    };
-    for (which, leaf) in leaves.iter().enumerate() {
-        let gradient = leaf.grad(&gradients).expect("every input takes part");
-        let expected: Vec<f64> = (0..inputs[which].len())
-            .map(|i| {
-                let moved = |by: f64| {
-                    let mut inputs = inputs.clone();
-                    inputs[which][i] += by;
-                    value(&inputs)
-                };
-                (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
-            })
-            .collect();
-        let gap = difference(&host(gradient), &expected);
-        assert!(gap < CENTRAL, "input {which}: {gap}");
-    }
-}
 
 fn activation() -> impl Strategy<Value = Activation> {
     prop::sample::select(vec![Activation::Identity, Activation::Tanh])

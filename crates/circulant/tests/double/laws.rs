@@ -3,6 +3,7 @@
 use std::f64::consts::TAU;
 
 use crate::common::{difference, double, host, numbers, random};
+use burn::module::Param;
 use burn::tensor::{Tensor, TensorData};
 use circulant::nn::{
     Bccb2d, Bccb2dConfig, BiasKind, Circulant1d, Circulant1dConfig, SpectralBccb2d,
@@ -25,7 +26,11 @@ fn bias_kind() -> impl Strategy<Value = BiasKind> {
     prop::sample::select(vec![BiasKind::None, BiasKind::Scalar, BiasKind::Vector])
 }
 
-/// A layer with a random bias, since the initial one is zero.
+/// The initial one is zero.
+fn random_bias(bias: Option<Param<Tensor<1>>>, seed: u64) -> Option<Param<Tensor<1>>> {
+    bias.map(|bias| bias.map(|value| random(seed + 1, value.dims(), &double())))
+}
+
 fn spectral_1d(
     d_in: usize,
     d_out: usize,
@@ -38,9 +43,7 @@ fn spectral_1d(
         .with_modes(Some(modes))
         .with_bias(bias);
     let mut layer = config.with_seed(Some(seed)).init(&double());
-    layer.bias = layer
-        .bias
-        .map(|bias| bias.map(|value| random(seed + 1, value.dims(), &double())));
+    layer.bias = random_bias(layer.bias, seed);
     layer
 }
 
@@ -50,9 +53,7 @@ fn spatial_1d(d_in: usize, d_out: usize, bias: BiasKind, seed: u64) -> Circulant
         .with_bias(bias)
         .with_seed(Some(seed));
     let mut layer = config.init(&double());
-    layer.bias = layer
-        .bias
-        .map(|bias| bias.map(|value| random(seed + 1, value.dims(), &double())));
+    layer.bias = random_bias(layer.bias, seed);
     layer
 }
 
@@ -61,9 +62,7 @@ fn spectral_2d(channels: [usize; 2], grid: [usize; 2], radius: f64, seed: u64) -
         .with_radius(radius)
         .with_seed(Some(seed))
         .init(&double());
-    layer.bias = layer
-        .bias
-        .map(|bias| bias.map(|value| random(seed + 1, value.dims(), &double())));
+    layer.bias = random_bias(layer.bias, seed);
     layer
 }
 
@@ -71,9 +70,7 @@ fn spatial_2d(channels: [usize; 2], grid: [usize; 2], seed: u64) -> Bccb2d {
     let mut layer = Bccb2dConfig::new(channels, grid)
         .with_seed(Some(seed))
         .init(&double());
-    layer.bias = layer
-        .bias
-        .map(|bias| bias.map(|value| random(seed + 1, value.dims(), &double())));
+    layer.bias = random_bias(layer.bias, seed);
     layer
 }
 
@@ -112,7 +109,7 @@ fn naive_filter(
 }
 
 /// `x M + b` with the bias repeated over the pixels of a channel where there is one per channel.
-fn dense_output(x: Tensor<2>, matrix: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
+fn dense_output(x: Tensor<2>, matrix: Tensor<2>, bias: &Option<Param<Tensor<1>>>) -> Tensor<2> {
     let columns = matrix.dims()[1];
     let y = x.matmul(matrix);
     match bias {
@@ -120,6 +117,7 @@ fn dense_output(x: Tensor<2>, matrix: Tensor<2>, bias: Option<Tensor<1>>) -> Ten
         Some(bias) => {
             let each = columns / bias.dims()[0];
             let row: Tensor<2> = bias
+                .val()
                 .unsqueeze_dim::<2>(1)
                 .repeat_dim(1, each)
                 .reshape([1, columns]);
@@ -146,7 +144,7 @@ proptest! {
         prop_assert!(difference(&host(layer.dense_matrix()), &circulant) < EXACT);
         let matrix = Tensor::from_data(TensorData::new(circulant, [length, length]), &double());
         let x = random(seed + 2, [batch, length], &double());
-        let expected = dense_output(x.clone(), matrix, layer.bias.as_ref().map(|bias| bias.val()));
+        let expected = dense_output(x.clone(), matrix, &layer.bias);
         prop_assert!(difference(&host(layer.forward(x)), &host(expected)) < EXACT);
     }
 
@@ -159,7 +157,7 @@ proptest! {
         let filter = naive_filter(|_, v| bins[v], 1, length);
         prop_assert!(difference(&host(layer.spatial_filter()), &filter) < EXACT);
         let x = random(seed + 2, [batch, length], &double());
-        let expected = dense_output(x.clone(), layer.dense_matrix(), layer.bias.as_ref().map(|bias| bias.val()));
+        let expected = dense_output(x.clone(), layer.dense_matrix(), &layer.bias);
         prop_assert!(difference(&host(layer.forward(x)), &host(expected)) < EXACT);
     }
 
@@ -169,10 +167,10 @@ proptest! {
     ) {
         let x = random(seed + 2, [3, d_in], &double());
         let spectral = spectral_1d(d_in, d_out, d_in.max(d_out) / 2 + 1, bias, seed);
-        let expected = dense_output(x.clone(), spectral.dense_matrix(), spectral.bias.as_ref().map(|bias| bias.val()));
+        let expected = dense_output(x.clone(), spectral.dense_matrix(), &spectral.bias);
         prop_assert!(difference(&host(spectral.forward(x.clone())), &host(expected)) < EXACT);
         let spatial = spatial_1d(d_in, d_out, bias, seed);
-        let expected = dense_output(x.clone(), spatial.dense_matrix(), spatial.bias.as_ref().map(|bias| bias.val()));
+        let expected = dense_output(x.clone(), spatial.dense_matrix(), &spatial.bias);
         prop_assert!(difference(&host(spatial.forward(x)), &host(expected)) < EXACT);
     }
 
@@ -197,11 +195,11 @@ proptest! {
             }
         }
         prop_assert!(difference(&host(spectral.spatial_filter()), &filters) < EXACT);
-        let expected = dense_output(rows.clone(), spectral.dense_matrix(), spectral.bias.as_ref().map(|bias| bias.val()));
+        let expected = dense_output(rows.clone(), spectral.dense_matrix(), &spectral.bias);
         prop_assert!(difference(&host(spectral.forward(x.clone())), &host(expected)) < EXACT);
 
         let spatial = spatial_2d(channels, grid, seed);
-        let expected = dense_output(rows, spatial.dense_matrix(), spatial.bias.as_ref().map(|bias| bias.val()));
+        let expected = dense_output(rows, spatial.dense_matrix(), &spatial.bias);
         prop_assert!(difference(&host(spatial.forward(x)), &host(expected)) < EXACT);
     }
 

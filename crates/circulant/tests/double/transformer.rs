@@ -1,9 +1,9 @@
 //! The operations of a transformer against their composition of plain tensor operations, and their gradients against central
 //! differences, in f64, for sizes 1, odd and prime.
 
-use crate::common::{difference, double, host, numbers, random};
+use crate::common::{assert_gradients, difference, double, host, numbers, random};
+use burn::tensor::Tensor;
 use burn::tensor::activation::softmax;
-use burn::tensor::{Tensor, TensorData};
 use circulant::functional::Dropout;
 use circulant::functional::{attention, dropout, gelu, layer_norm};
 use circulant::models::{ProjectionKind, VisionTransformerConfig};
@@ -25,41 +25,6 @@ const SHAPES: [[usize; 4]; 4] = [[1, 1, 1, 1], [2, 3, 1, 5], [3, 7, 2, 3], [2, 1
 
 fn mask(stream: u64) -> Dropout {
     Dropout::new(0.3, NoiseKey { seed: 7, stream }).expect("a rate")
-}
-
-fn vector(values: &[f64]) -> Tensor<1> {
-    let data = TensorData::new(values.to_vec(), [values.len()]);
-    Tensor::from_data(data, &double().autodiff())
-}
-
-/// The gradients of `sum(weight * map(inputs))` for every input are those of central differences.
-fn assert_gradients<const N: usize>(
-    map: impl Fn([Tensor<1>; N]) -> Tensor<1>,
-    inputs: [Vec<f64>; N],
-) {
-    let leaves = inputs.clone().map(|values| vector(&values).require_grad());
-    let y = map(leaves.clone());
-    let weight = numbers(99, y.dims()[0]);
-    let gradients = (y * vector(&weight)).sum().backward();
-    let value = |inputs: &[Vec<f64>; N]| -> f64 {
-        let y = host(map(inputs.clone().map(|values| vector(&values))));
-        y.iter().zip(&weight).map(|(y, w)| y * w).sum()
-    };
-    for (which, leaf) in leaves.iter().enumerate() {
-        let gradient = leaf.grad(&gradients).expect("every input takes part");
-        let expected: Vec<f64> = (0..inputs[which].len())
-            .map(|i| {
-                let moved = |by: f64| {
-                    let mut inputs = inputs.clone();
-                    inputs[which][i] += by;
-                    value(&inputs)
-                };
-                (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
-            })
-            .collect();
-        let gap = difference(&host(gradient), &expected);
-        assert!(gap < CENTRAL, "input {which}: {gap}");
-    }
 }
 
 fn assert_close<const D: usize>(got: Tensor<D>, expected: Tensor<D>, tolerance: f64) {

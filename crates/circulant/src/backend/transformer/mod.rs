@@ -20,8 +20,7 @@ mod attention;
 mod attention_block;
 mod mlp_block;
 mod norm;
-mod transformer_autodiff;
-mod transformer_flex;
+mod operations;
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, backend_extension};

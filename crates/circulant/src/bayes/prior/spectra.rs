@@ -1,17 +1,5 @@
-//! Stationary spectra `S(k)` on the circle and the torus.
-//!
-//! | spectrum | `S(k)` |
-//! | --- | --- |
-//! | [`Slope`] | `sigma0^2 / (1 + rho^alpha)`, `rho` the normalised radius, `0^0 = 1` |
-//! | [`SquaredExponential`] | `c exp(-2 pi^2 ell^2 \|k\|^2)` |
-//! | [`Matern`] | `c (2 nu/ell^2 + 4 pi^2 \|k\|^2)^-(nu + D/2)` |
-//! | [`Table`] | what the user gives |
-//!
-//! `|k|` counts waves per period, `ell` is a length as a fraction of the period, and `D` is 1 on the
-//! circle and 2 on the torus. `c` makes the mean of `S` over all bins, which is the variance
-//! `k(0)` of the filter, equal to `sigma0^2`. These are the spectral densities of the familiar
-//! kernels on the line, read at the whole numbers: the kernel on the circle is the one on the line
-//! wrapped around it.
+//! Stationary spectra `S(k)` on the circle and the torus: [`Slope`], [`SquaredExponential`], [`Matern`], and [`Table`], what the user
+//! gives (`docs/mathematics.md`, section 5).
 
 use std::f64::consts::PI;
 

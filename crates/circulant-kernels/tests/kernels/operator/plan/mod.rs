@@ -47,7 +47,7 @@ struct Case {
 impl Case {
     fn signal(layout: &HalfSpectrum) -> Self {
         Self {
-            layout: Layout::Signal(layout.clone()),
+            layout: Layout::Signal(*layout),
             height: 1,
             width: layout.length(),
             inputs: 1,
