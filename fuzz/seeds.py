@@ -149,6 +149,50 @@ write(
 write("annotations", two=b"val_0.JPEG\tn02\t0\t0\t7\t7\nval_1.JPEG\tn01\t0\t0\t7\t7\n", path=b"../a.JPEG\tn01\n")
 write("cifar", labels=bytes([0, 9, 3]))
 
+
+
+def posterior(kind, form, count, rank=0, columns=0):
+    """The posterior of a parameter in a model for devices; see circulant-edge/src/model.rs."""
+    def fill(data):
+        return data + bytes(-len(data) % 4)
+
+    def values(n, groups):
+        if form == 2:
+            return floats(*[0.01] * groups) + fill(bytes(range(7, 7 + n)))
+        return floats(*[0.5] * n) if form == 0 else fill(b"\0\x38" * n)
+
+    blocks = (count + 31) // 32
+    data = struct.pack("<BBBBIHH", kind, form, 5, rank, count, 3, 0) + values(count, columns or blocks)
+    if kind == 2:
+        data += values(count * rank, (count * rank + 31) // 32)
+    if kind > 0:
+        scale = floats(0.1) if form == 2 else b""
+        data += scale + (fill(bytes(count)) if form == 2 else values(count, 0))
+    return data
+
+
+def device(image, outputs, layers, count, flags=0, task=0, extra=b"", names=b"\1a\1b"):
+    channels, height, width = image
+    body = struct.pack("<IIIIHHIIffI", channels, height, width, outputs, count, flags, 2, 0, 0.0, 0.0, len(names))
+    body += extra + layers + names
+    return b"CIRC" + struct.pack("<HHII", 1, task, len(body) + 16, zlib.crc32(body)) + body
+
+
+def read_out(inputs, outputs, form):
+    head = struct.pack("<BBHII", 3, 0, 0, inputs, outputs)
+    return head + posterior(1, form, inputs * outputs, columns=outputs) + posterior(1, form, outputs)
+
+
+signal = struct.pack("<BBHII", 1, 1, 0, 4, 3)
+image = struct.pack("<BBHIIIId", 2, 2, 0, 1, 1, 2, 2, 1.0)
+write(
+    "device",
+    f32=device((1, 1, 4), 2, signal + posterior(2, 0, 4, 2) + posterior(1, 0, 1) + read_out(4, 2, 0), 2),
+    f16=device((1, 2, 2), 2, image + posterior(1, 1, 4) + posterior(0, 1, 1) + read_out(4, 2, 1), 2, flags=1),
+    int8=device((1, 1, 4), 2, signal + posterior(2, 2, 4, 2) + posterior(1, 2, 1) + read_out(4, 2, 2), 2, flags=2, extra=floats(1)),
+    values=device((1, 1, 3), 1, read_out(3, 1, 0), 1, task=1, extra=floats(1, 2, 3), names=b""),
+)
+
 # What the program of 0.1.0 wrote.
 fixtures = ROOT.parent.parent / "crates/circulant-cli/tests/fixtures/0.1.0"
 write("run_config", old=(fixtures / "run/config.toml").read_bytes())

@@ -2,9 +2,11 @@
 //! memory if the reader does; what it returns does not matter.
 
 mod data;
+mod device;
 #[cfg(feature = "models")]
 mod models;
 
 pub use data::*;
+pub use device::device;
 #[cfg(feature = "models")]
 pub use models::*;

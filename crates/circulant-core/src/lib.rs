@@ -10,6 +10,7 @@
 //! | [`Bin`], [`HalfSpectrum`], [`HalfPlane`] | the layout: T, its adjoint, its left inverse, masks |
 //! | [`RealTransform`] | half spectra of real signals and back, any length |
 //! | [`CirculantOperator`], [`BccbOperator`] | one input through a layer |
+//! | [`random`], [`elementary`] | normal values from a counter; `exp`, `ln`, `tanh` |
 //! | [`SizeError`] | what does not fit: expected and found |
 //!
 //! ```
@@ -36,9 +37,11 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod elementary;
 mod error;
 mod layout;
 mod operator;
+pub mod random;
 mod scalar;
 mod transform;
 

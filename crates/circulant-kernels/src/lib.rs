@@ -44,6 +44,7 @@ rooms!(dense elements gaussian norms operator optimisers random real runtime tra
 mod error;
 mod kernels;
 
+pub use circulant_core::random::seed_for;
 pub use circulant_core::{Bin, HalfPlane, HalfSpectrum, Scalar, SizeError};
 pub use dense::convolution::{Convolution, ConvolutionGradients};
 pub use dense::linear::{LinearGradients, LinearOutput, linear_backward, linear_into};

@@ -4,6 +4,7 @@
 //! sample and position in the model. So a run that was interrupted resumes with the very values it would have had,
 //! without any generator state to save.
 
+use circulant_kernels::seed_for;
 pub(crate) use circulant_kernels::uniform_u64;
 pub use circulant_kernels::{NoiseKey, standard_normal};
 
@@ -44,7 +45,7 @@ impl Noise {
             "expected fewer than 2^16 samples and 2^32 steps, got sample {sample} of step {step}"
         );
         Self {
-            seed: mix(seed ^ mix(purpose as u64)),
+            seed: seed_for(seed, purpose as u64),
             stream: (step << SAMPLE_BITS | sample as u64) << SITE_BITS,
         }
     }
@@ -66,14 +67,6 @@ impl Noise {
         );
         key
     }
-}
-
-/// The finaliser of SplitMix64: neighbouring seeds give unrelated keys.
-fn mix(mut x: u64) -> u64 {
-    x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

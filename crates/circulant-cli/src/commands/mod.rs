@@ -5,6 +5,7 @@ pub mod certify;
 pub mod curvature;
 pub mod data;
 pub mod evaluate;
+pub mod export;
 pub mod features;
 mod flags;
 pub mod head;

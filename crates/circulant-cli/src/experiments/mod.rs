@@ -11,6 +11,7 @@
 //! | `evaluation.rs` | predictions of a set, with their progress |
 //! | `certification.rs`, `inspection.rs` | norms and radii; what was learned, as a page |
 //! | `loaded.rs`, `exported.rs` | a trained run, used on other data; the same in two files of the library |
+//! | `exporting/` | a run for a device, as C, Rust, ONNX, dense layers or a page |
 //! | `metrics.rs`, `baseline.rs` | `metrics.json`; whether anything was learned |
 //! | `figures.rs`, `geometry.rs` | figures and certificates that several reports have |
 //! | `layer_figures.rs` | spectra, filters and singular values of a network beside its prior |
@@ -27,6 +28,7 @@ pub mod certification;
 pub mod config;
 pub mod evaluation;
 pub mod exported;
+pub mod exporting;
 pub mod facts;
 pub mod features;
 pub mod figures;

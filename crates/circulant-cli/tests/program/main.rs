@@ -5,6 +5,7 @@
 mod commands;
 mod data;
 mod disks;
+mod export;
 mod features;
 mod formats;
 mod heads;

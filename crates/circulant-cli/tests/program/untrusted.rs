@@ -3,6 +3,8 @@
 
 #[path = "../../../../fuzz/src/data.rs"]
 mod data;
+#[path = "../../../../fuzz/src/device.rs"]
+mod device;
 #[path = "../../../../fuzz/src/models.rs"]
 mod models;
 
@@ -13,12 +15,13 @@ use std::time::{Duration, Instant};
 
 type Target = (&'static str, fn(&[u8]));
 
-const TARGETS: [Target; 12] = [
+const TARGETS: [Target; 13] = [
     ("annotations", data::annotations),
     ("checkpoint", models::checkpoint),
     ("cifar", data::cifar),
     ("classifier", models::classifier),
     ("csv", data::csv),
+    ("device", device::device),
     ("idx", data::idx),
     ("npy", data::npy),
     ("npz", data::npz),

@@ -271,6 +271,9 @@ impl HalfPlane {
 
     /// How many columns of a row are inside the radius, which grows with the column.
     fn count_kept(&self, u: usize) -> usize {
+        if self.cutoff == 1.0 {
+            return self.columns();
+        }
         let (mut kept, mut beyond) = (0, self.columns());
         while kept < beyond {
             let v = kept + (beyond - kept) / 2;

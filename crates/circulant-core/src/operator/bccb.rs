@@ -60,11 +60,34 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
         channels: [usize; 2],
         roots: &'a mut [Complex<T>],
     ) -> Result<Self, SizeError> {
-        let [inputs, outputs] = channels;
-        expect_positive(&[("C_in", inputs), ("C_out", outputs)])?;
         expect_len("roots", roots.len(), Self::roots_len(plane))?;
         let (row_roots, column_roots) = roots.split_at_mut(plane.width() / 2 + 1);
         let rows = RealTransform::new(plane.width(), row_roots)?;
+        let columns = Roots::new(plane.height(), column_roots)?;
+        Self::of(plane, channels, rows, columns)
+    }
+
+    /// The same with roots that were made before: `exp(-2 pi i k/W)` for `k = 0..=W/2`, then those of `H`.
+    pub fn with_roots(
+        plane: &'a HalfPlane,
+        channels: [usize; 2],
+        roots: &'a [Complex<T>],
+    ) -> Result<Self, SizeError> {
+        expect_len("roots", roots.len(), Self::roots_len(plane))?;
+        let (row_roots, column_roots) = roots.split_at(plane.width() / 2 + 1);
+        let rows = RealTransform::with_roots(plane.width(), row_roots)?;
+        let columns = Roots::given(plane.height(), column_roots)?;
+        Self::of(plane, channels, rows, columns)
+    }
+
+    fn of(
+        plane: &'a HalfPlane,
+        channels: [usize; 2],
+        rows: RealTransform<'a, T>,
+        column_roots: Roots<'a, T>,
+    ) -> Result<Self, SizeError> {
+        let [inputs, outputs] = channels;
+        expect_positive(&[("C_in", inputs), ("C_out", outputs)])?;
         let pixels = product("a grid", plane.height(), plane.width())?;
         let pairs = product("channel pairs", inputs, outputs)?;
         // Spectra of all inputs and of one output; then a column with its work space, or what a row needs.
@@ -75,7 +98,7 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
             plane,
             channels,
             rows,
-            column_roots: Roots::new(plane.height(), column_roots)?,
+            column_roots,
             sizes: Sizes {
                 coordinates: product("coordinates", plane.coordinates(), pairs)?,
                 input: product("an input", inputs, pixels)?,
@@ -123,17 +146,10 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
         let (sum, line) = scratch.split_at_mut(self.plane.bins());
         let (pixels, bins) = (self.sizes.input / inputs, self.plane.bins());
         for (image, spectrum) in x.chunks_exact(pixels).zip(spectra.chunks_exact_mut(bins)) {
-            self.transform(image, spectrum, line)?;
+            self.spectrum_of(|pixel| image[pixel], spectrum, line)?;
         }
         for (output, image) in y.chunks_exact_mut(pixels).enumerate() {
-            for (index, (bin, sum)) in self.plane.iter().zip(sum.iter_mut()).enumerate() {
-                *sum = Complex::new(T::zero(), T::zero());
-                for input in 0..inputs {
-                    let pair = input * outputs + output;
-                    let at = |coordinate: usize| coordinates[coordinate * inputs * outputs + pair];
-                    *sum = *sum + bin.value(at) * spectra[input * bins + index];
-                }
-            }
+            self.mix(output, |coordinate| coordinates[coordinate], spectra, sum);
             self.invert(sum, image, line)?;
             if let Some(bias) = bias {
                 let own = bias.len() / outputs;
@@ -146,19 +162,74 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
         Ok(())
     }
 
-    /// The half plane of an image.
-    fn transform(
+    /// Values of scratch memory of the single steps below.
+    pub fn line_len(&self) -> usize {
+        self.sizes.line
+    }
+
+    /// The half plane of the image with the values `value(0), value(1), ...`.
+    pub fn spectrum_of(
         &self,
-        image: &[T],
+        value: impl Fn(usize) -> T,
         spectrum: &mut [Complex<T>],
         line: &mut [Complex<T>],
     ) -> Result<(), SizeError> {
-        let rows = image.chunks_exact(self.plane.width());
-        for (row, half) in rows.zip(spectrum.chunks_exact_mut(self.plane.columns())) {
+        expect_len("spectrum", spectrum.len(), self.plane.bins())?;
+        expect_len("line", line.len(), self.sizes.line)?;
+        let width = self.plane.width();
+        let halves = spectrum.chunks_exact_mut(self.plane.columns());
+        for (row, half) in halves.enumerate() {
+            let line = &mut line[..self.rows.scratch_len()];
             self.rows
-                .forward(row, half, &mut line[..self.rows.scratch_len()])?;
+                .forward_of(|t| value(row * width + t), half, line)?;
         }
         self.columns(spectrum, line, |value| value);
+        Ok(())
+    }
+
+    /// `sum = sum_i K_io * spectra_i` with the coordinates that `coordinate` looks up, for spectra one after the other.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a slice is shorter than that.
+    pub fn mix(
+        &self,
+        output: usize,
+        coordinate: impl Fn(usize) -> T,
+        spectra: &[Complex<T>],
+        sum: &mut [Complex<T>],
+    ) {
+        let [inputs, outputs] = self.channels;
+        let bins = self.plane.bins();
+        for (index, (bin, sum)) in self.plane.iter().zip(sum.iter_mut()).enumerate() {
+            *sum = Complex::new(T::zero(), T::zero());
+            for input in 0..inputs {
+                let pair = input * outputs + output;
+                let at = |index: usize| coordinate(index * inputs * outputs + pair);
+                *sum = *sum + bin.value(at) * spectra[input * bins + index];
+            }
+        }
+    }
+
+    /// `H W` times the image of a half plane, handed to `emit(pixel, value)` in order. The half plane is used up.
+    pub fn image_of(
+        &self,
+        spectrum: &mut [Complex<T>],
+        line: &mut [Complex<T>],
+        mut emit: impl FnMut(usize, T),
+    ) -> Result<(), SizeError> {
+        expect_len("spectrum", spectrum.len(), self.plane.bins())?;
+        expect_len("line", line.len(), self.sizes.line)?;
+        self.columns(spectrum, line, swapped);
+        let width = self.plane.width();
+        for (row, half) in spectrum.chunks_exact(self.plane.columns()).enumerate() {
+            let line = &mut line[..self.rows.scratch_len()];
+            self.rows.inverse_in_place(half, line)?;
+            for t in 0..width {
+                let pair = line[t / 2];
+                emit(row * width + t, if t % 2 == 0 { pair.re } else { pair.im });
+            }
+        }
         Ok(())
     }
 

@@ -58,6 +58,18 @@ impl<'a, T: Scalar> RealTransform<'a, T> {
         })
     }
 
+    /// The same with roots `exp(-2 pi i k/length)`, `k = 0..=length/2`, that were made before.
+    pub fn with_roots(length: usize, roots: &'a [Complex<T>]) -> Result<Self, SizeError> {
+        expect_positive(&[("the length", length)])?;
+        product("the scratch of a transform", length, 2)?;
+        let complex = Self::complex_len(length);
+        Ok(Self {
+            length,
+            roots: Roots::given(length, roots)?,
+            scratch: complex + work_len(complex),
+        })
+    }
+
     /// The length of the complex transform behind a real one.
     fn complex_len(length: usize) -> usize {
         if length.is_multiple_of(2) {
@@ -95,16 +107,27 @@ impl<'a, T: Scalar> RealTransform<'a, T> {
         half: &mut [Complex<T>],
         scratch: &mut [Complex<T>],
     ) -> Result<(), SizeError> {
-        self.check(signal.len(), half.len(), scratch.len())?;
+        expect_len("signal", signal.len(), self.length)?;
+        self.forward_of(|t| signal[t], half, scratch)
+    }
+
+    /// The half spectrum of the signal with the values `value(0), value(1), ...`.
+    pub fn forward_of(
+        &self,
+        value: impl Fn(usize) -> T,
+        half: &mut [Complex<T>],
+        scratch: &mut [Complex<T>],
+    ) -> Result<(), SizeError> {
+        self.check(self.length, half.len(), scratch.len())?;
         let length = Self::complex_len(self.length);
         let (full, work) = scratch.split_at_mut(length);
         if length == self.length {
-            let at = |t: usize| Complex::new(signal[t], T::zero());
+            let at = |t: usize| Complex::new(value(t), T::zero());
             transform(self.roots, Signal::new(&at), full, work);
             half.copy_from_slice(&full[..self.bins()]);
             return Ok(());
         }
-        let at = |t: usize| Complex::new(signal[2 * t], signal[2 * t + 1]);
+        let at = |t: usize| Complex::new(value(2 * t), value(2 * t + 1));
         transform(self.roots, Signal::new(&at), &mut half[..length], work);
         self.split_pairs(half);
         Ok(())
@@ -136,10 +159,49 @@ impl<'a, T: Scalar> RealTransform<'a, T> {
         signal: &mut [T],
         scratch: &mut [Complex<T>],
     ) -> Result<(), SizeError> {
-        self.check(signal.len(), half.len(), scratch.len())?;
+        expect_len("signal", signal.len(), self.length)?;
+        self.sums(half, scratch)?;
+        let scale = T::of(1.0 / self.length as f64);
+        for (t, value) in signal.iter_mut().enumerate() {
+            *value = self.sum_at(scratch, t) * scale;
+        }
+        Ok(())
+    }
+
+    /// `length` times the signal of a half spectrum, two values after the other in the real and the imaginary parts at the
+    /// beginning of `scratch`. Whoever divides the spectrum first saves the division of every signal.
+    pub fn inverse_in_place(
+        &self,
+        half: &[Complex<T>],
+        scratch: &mut [Complex<T>],
+    ) -> Result<(), SizeError> {
+        self.sums(half, scratch)?;
+        // A pair never lies behind the sums that it is made of.
+        for pair in 0..self.length.div_ceil(2) {
+            let second = (2 * pair + 1).min(self.length - 1);
+            let (first, second) = (self.sum_at(scratch, 2 * pair), self.sum_at(scratch, second));
+            scratch[pair] = Complex::new(first, second);
+        }
+        Ok(())
+    }
+
+    /// Value `t` of the signal, times the length, in the scratch of [`Self::sums`].
+    #[inline]
+    fn sum_at(&self, scratch: &[Complex<T>], t: usize) -> T {
+        if !self.length.is_multiple_of(2) {
+            scratch[t].im
+        } else if t.is_multiple_of(2) {
+            scratch[t / 2].im
+        } else {
+            scratch[t / 2].re
+        }
+    }
+
+    /// The sums behind an inverse transform.
+    fn sums(&self, half: &[Complex<T>], scratch: &mut [Complex<T>]) -> Result<(), SizeError> {
+        self.check(self.length, half.len(), scratch.len())?;
         let length = Self::complex_len(self.length);
         let (full, work) = scratch.split_at_mut(length);
-        let scale = T::of(1.0 / self.length as f64);
         if length == self.length {
             let at = |k: usize| match k {
                 0 => Complex::new(T::zero(), half[0].re),
@@ -147,17 +209,10 @@ impl<'a, T: Scalar> RealTransform<'a, T> {
                 _ => swapped(half[length - k].conj()),
             };
             transform(self.roots, Signal::new(&at), full, work);
-            for (value, sum) in signal.iter_mut().zip(full) {
-                *value = sum.im * scale;
-            }
             return Ok(());
         }
         let at = |k: usize| swapped(self.join_pair(half, k));
         transform(self.roots, Signal::new(&at), full, work);
-        for (pair, sum) in signal.chunks_exact_mut(2).zip(full) {
-            pair[0] = sum.im * scale;
-            pair[1] = sum.re * scale;
-        }
         Ok(())
     }
 

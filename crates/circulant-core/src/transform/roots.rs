@@ -27,6 +27,11 @@ impl<'a, T: Scalar> Roots<'a, T> {
         })
     }
 
+    pub(crate) fn given(order: usize, stored: &'a [Complex<T>]) -> Result<Self, SizeError> {
+        expect_len("roots", stored.len(), order / 2 + 1)?;
+        Ok(Self { order, stored })
+    }
+
     pub(crate) fn order(&self) -> usize {
         self.order
     }

@@ -9,16 +9,15 @@
 
 use std::f64::consts::FRAC_PI_2;
 
+pub use circulant_core::elementary::direction_of;
+use circulant_core::random::BLOCKS;
+pub use circulant_core::random::{GROUP, PAIRS};
+
 use crate::random::philox::{NoiseKey, words};
 use crate::real::Real;
 use crate::runtime::chunks::{CHUNK, best_isa, each_chunk};
-use crate::vector::elementary::{ln_of_normal, sin_cos_of_octants};
 use crate::vector::{Isa, Kernel, Present, Vector};
 
-/// Blocks of a group of f32 values.
-const BLOCKS: usize = 64;
-pub const PAIRS: usize = 2 * BLOCKS;
-pub const GROUP: usize = 2 * PAIRS;
 // Every chunk begins with a group.
 const _: () = assert!(CHUNK.is_multiple_of(GROUP));
 
@@ -136,24 +135,7 @@ fn normal_group(
 /// `sqrt(-2 ln u)` with `u = (word/2 + 1/2) / 2^31`, rounded.
 #[inline(always)]
 pub fn length_of(word: u32) -> f32 {
-    let u = (word >> 1) as i32 as f32 + 0.5;
-    (-2.0 * ln_of_normal(u, 31)).sqrt()
-}
-
-/// `(cos, sin)` of `word/2^32` turns.
-#[inline(always)]
-pub fn direction_of(word: u32) -> (f32, f32) {
-    const TO_ANGLE: f32 = (FRAC_PI_2 / 4_294_967_296.0) as f32;
-    const SIGN: u32 = 1 << 31;
-    // The nearest quarter turn is taken off exactly, in integers.
-    let (sin, cos) = sin_cos_of_octants((word << 2) as i32 as f32 * TO_ANGLE);
-    let quarters = word.wrapping_add(1 << 29) >> 30;
-    let odd = quarters & 1 == 1;
-    let (sin, cos) = if odd { (cos, sin) } else { (sin, cos) };
-    (
-        f32::from_bits(cos.to_bits() ^ ((quarters + 1) << 30 & SIGN)),
-        f32::from_bits(sin.to_bits() ^ (quarters << 30 & SIGN)),
-    )
+    circulant_core::random::squared_length_of(word).sqrt()
 }
 
 impl Normal for f64 {

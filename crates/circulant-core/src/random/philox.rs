@@ -42,11 +42,10 @@ pub fn words(key: NoiseKey, block: u64) -> [u64; 4] {
 
 /// Number `index` of a stream of uniform 64-bit integers, for seeding and shuffling.
 ///
-/// The counters of these values are never those of [`crate::standard_normal`], so one key serves
-/// for both.
+/// The counters of these values are never those of normal ones, so one key serves for both.
 ///
 /// ```
-/// use circulant_kernels::{NoiseKey, uniform_u64};
+/// use circulant_core::random::{NoiseKey, uniform_u64};
 /// let key = NoiseKey { seed: 1, stream: 0 };
 /// assert_ne!(uniform_u64(key, 0), uniform_u64(key, 1));
 /// ```

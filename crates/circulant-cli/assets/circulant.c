@@ -1,0 +1,545 @@
+/* Reads the model of model.h as docs/edge.md describes it, and computes what the Rust runtime computes. */
+#define CIRCULANT_MODEL_DATA
+#include "circulant.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+typedef struct { float re, im; } cpx;
+
+typedef struct {
+    int kind, format, shift, rank, columns;
+    uint32_t count, stream;
+    const uint8_t *mean_scales, *mean, *factor_scales, *factor, *deviation;
+    float deviation_scale;
+} gaussian;
+
+typedef struct {
+    int kind, activation;
+    uint32_t size[4];
+    uint32_t inputs, outputs;
+    gaussian weights, bias;
+} layer;
+
+static layer layers[CIRCULANT_LAYERS];
+static const uint8_t *normalisation, *bounds;
+static uint32_t normalised, plane_size;
+static int unit;
+static float rounding[2];
+static cpx input_values[CIRCULANT_COMPLEX], spectrum[CIRCULANT_COMPLEX], work[CIRCULANT_COMPLEX], sums[CIRCULANT_COMPLEX];
+static cpx prime_values[CIRCULANT_PRIME + 1];
+static float coordinates[CIRCULANT_COORDINATES], values[CIRCULANT_VALUES], next_values[CIRCULANT_VALUES];
+static float logits[CIRCULANT_CLASSES];
+
+static uint32_t u32_at(const uint8_t *p) {
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+static uint32_t u16_at(const uint8_t *p) { return (uint32_t)p[0] | (uint32_t)p[1] << 8; }
+static float f32_at(const uint8_t *p) {
+    uint32_t bits = u32_at(p);
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+static float f16_at(const uint8_t *p) {
+    uint32_t half = u16_at(p);
+    float value = (float)(half & 1023u);
+    int exponent = (int)(half >> 10 & 31u);
+    value = exponent ? ldexpf(value + 1024.0f, exponent - 25) : ldexpf(value, -24);
+    return half & 0x8000u ? -value : value;
+}
+
+static float mean_at(const gaussian *g, uint32_t i) {
+    uint32_t group = g->columns ? i % (uint32_t)g->columns : i >> g->shift;
+    if (g->format == 0) return f32_at(g->mean + 4 * (size_t)i);
+    if (g->format == 1) return f16_at(g->mean + 2 * (size_t)i);
+    return (float)(int8_t)g->mean[i] * f32_at(g->mean_scales + 4 * (size_t)group);
+}
+static float factor_at(const gaussian *g, uint32_t i) {
+    if (g->format == 0) return f32_at(g->factor + 4 * (size_t)i);
+    if (g->format == 1) return f16_at(g->factor + 2 * (size_t)i);
+    return (float)(int8_t)g->factor[i] * f32_at(g->factor_scales + 4 * (size_t)(i >> g->shift));
+}
+static float deviation_at(const gaussian *g, uint32_t i) {
+    if (g->kind == 0) return 0.0f;
+    if (g->format == 0) return f32_at(g->deviation + 4 * (size_t)i);
+    if (g->format == 1) return f16_at(g->deviation + 2 * (size_t)i);
+    return g->deviation_scale * exp2f(-(float)g->deviation[i] / 16.0f);
+}
+
+static const uint8_t *array(const uint8_t **at, uint32_t count, uint32_t size) {
+    const uint8_t *start = *at;
+    *at += (count * size + 3u) / 4u * 4u;
+    return start;
+}
+
+static void read_gaussian(gaussian *g, const uint8_t **at, int columns) {
+    const uint8_t *p = *at;
+    uint32_t size, groups;
+    g->kind = p[0];
+    g->format = p[1];
+    g->shift = p[2];
+    g->rank = p[3];
+    g->count = u32_at(p + 4);
+    g->stream = u16_at(p + 8);
+    g->columns = columns;
+    *at += 12;
+    size = g->format == 0 ? 4u : g->format == 1 ? 2u : 1u;
+    groups = columns ? (uint32_t)columns : (g->count + (1u << g->shift) - 1u) >> g->shift;
+    if (g->format == 2) g->mean_scales = array(at, groups, 4);
+    g->mean = array(at, g->count, size);
+    if (g->kind == 2) {
+        uint32_t entries = g->count * (uint32_t)g->rank;
+        if (g->format == 2) g->factor_scales = array(at, (entries + (1u << g->shift) - 1u) >> g->shift, 4);
+        g->factor = array(at, entries, size);
+    }
+    if (g->kind != 0) {
+        if (g->format == 2) g->deviation_scale = f32_at(array(at, 1, 4));
+        g->deviation = array(at, g->count, size);
+    }
+}
+
+static uint32_t crc32(const uint8_t *p, size_t count) {
+    uint32_t crc = 0xffffffffu;
+    while (count--) {
+        int bit;
+        crc ^= *p++;
+        for (bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1u ? 0xedb88320u : 0u);
+    }
+    return ~crc;
+}
+
+int circulant_init(void) {
+    const uint8_t *p = circulant_model, *at;
+    int l;
+    if (memcmp(p, "CIRC", 4) != 0 || u16_at(p + 4) != 1 || u32_at(p + 8) != CIRCULANT_MODEL_BYTES) return -1;
+    if (crc32(p + 16, CIRCULANT_MODEL_BYTES - 16) != u32_at(p + 12)) return -1;
+    plane_size = u32_at(p + 20) * u32_at(p + 24);
+    unit = (int)(u16_at(p + 34) & 1u);
+    normalised = u32_at(p + 40);
+    rounding[0] = f32_at(p + 44);
+    rounding[1] = f32_at(p + 48);
+    normalisation = p + 56;
+    at = normalisation + 8 * (size_t)normalised;
+    bounds = u16_at(p + 34) & 2u ? at : NULL;
+    if (bounds) at += 2 * CIRCULANT_CLASSES * (CIRCULANT_CLASSES - 1);
+    for (l = 0; l < CIRCULANT_LAYERS; l++) {
+        layer *own = &layers[l];
+        own->kind = at[0];
+        own->activation = at[1];
+        at += 4;
+        own->size[0] = u32_at(at);
+        own->size[1] = u32_at(at + 4);
+        if (own->kind == 2) {
+            own->size[2] = u32_at(at + 8);
+            own->size[3] = u32_at(at + 12);
+            at += 24;
+            own->inputs = own->size[0] * own->size[2] * own->size[3];
+            own->outputs = own->size[1] * own->size[2] * own->size[3];
+        } else {
+            at += 8;
+            own->inputs = own->size[0];
+            own->outputs = own->kind == 1 ? own->size[0] : own->size[1];
+        }
+        read_gaussian(&own->weights, &at, own->kind == 3 ? (int)own->outputs : 0);
+        read_gaussian(&own->bias, &at, 0);
+    }
+    return 0;
+}
+
+/* Noise: Philox4x32-10 and Box-Muller, in groups of 256 values as the desktop makes them. */
+
+typedef struct { uint64_t seed, stream; uint32_t next, count; float group[256]; } noise;
+static noise normals;
+
+static uint64_t mix(uint64_t x) {
+    x += 0x9E3779B97F4A7C15u;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+}
+
+static void philox(uint64_t seed, uint64_t stream, uint64_t block, uint32_t w[4]) {
+    uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    int round;
+    for (round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xd2511f53u * c0, p1 = (uint64_t)0xcd9e8d57u * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)p0;
+        k0 += 0x9e3779b9u;
+        k1 += 0xbb67ae85u;
+    }
+    w[0] = c0;
+    w[1] = c1;
+    w[2] = c2;
+    w[3] = c3;
+}
+
+static void pair(uint32_t radius, uint32_t angle, float *cosine, float *sine) {
+    float u = ((float)(radius >> 1) + 0.5f) / 2147483648.0f;
+    float length = sqrtf(-2.0f * logf(u));
+    float turn = (float)((double)angle * (6.283185307179586 / 4294967296.0));
+    *cosine = length * cosf(turn);
+    *sine = length * sinf(turn);
+}
+
+static void start_noise(uint64_t seed, uint64_t stream, uint32_t count) {
+    normals.seed = mix(seed ^ mix(4));
+    normals.stream = stream;
+    normals.next = 0;
+    normals.count = count;
+}
+
+static float normal(void) {
+    uint32_t place = normals.next % 256u;
+    if (place == 0) {
+        uint32_t block, left = normals.count - normals.next;
+        for (block = 0; block < 64u && block < left; block++) {
+            uint32_t w[4];
+            philox(normals.seed, normals.stream, normals.next / 4u + block, w);
+            pair(w[0], w[2], &normals.group[block], &normals.group[block + 128]);
+            pair(w[1], w[3], &normals.group[block + 64], &normals.group[block + 192]);
+        }
+    }
+    normals.next++;
+    return normals.group[place];
+}
+
+/* Values of a parameter in order: of a draw (sample >= 0), or its mean. */
+
+static float xi[64];
+static uint32_t drawn;
+
+static void start_values(const gaussian *g, uint64_t seed, int64_t sample) {
+    int r;
+    drawn = 0;
+    if (sample < 0 || g->kind == 0) return;
+    start_noise(seed, (uint64_t)sample << 16 | g->stream, (uint32_t)g->rank + g->count);
+    for (r = 0; r < g->rank; r++) xi[r] = normal();
+}
+
+static float next_value(const gaussian *g, int64_t sample) {
+    uint32_t i = drawn++;
+    float value = mean_at(g, i);
+    int r;
+    if (sample < 0 || g->kind == 0) return value;
+    for (r = 0; r < g->rank; r++) value += factor_at(g, i * (uint32_t)g->rank + (uint32_t)r) * xi[r];
+    return value + deviation_at(g, i) * normal();
+}
+
+/* The transform sum_t in[t * stride] w^(kt), w = exp(-2 pi i/n), by splitting off prime factors. */
+
+static cpx times(cpx a, cpx b) {
+    cpx c;
+    c.re = a.re * b.re - a.im * b.im;
+    c.im = a.re * b.im + a.im * b.re;
+    return c;
+}
+static cpx root(uint32_t k, uint32_t n) {
+    double angle = -6.283185307179586 * (double)(k % n) / (double)n;
+    cpx c;
+    c.re = (float)cos(angle);
+    c.im = (float)sin(angle);
+    return c;
+}
+static cpx roots[CIRCULANT_ROOTS];
+static uint32_t roots_order;
+
+static void fill_roots(uint32_t n) {
+    uint32_t k;
+    if (roots_order == n) return;
+    for (k = 0; k < n; k++) roots[k] = root(k, n);
+    roots_order = n;
+}
+
+static void transform(const cpx *in, uint32_t stride, cpx *out, uint32_t n) {
+    uint32_t p = 2, m, q, k, r, step = roots_order / n;
+    if (n == 1) {
+        out[0] = in[0];
+        return;
+    }
+    while (n % p != 0 && p * p <= n) p++;
+    if (n % p != 0) p = n;
+    m = n / p;
+    for (q = 0; q < p; q++) transform(in + (size_t)q * stride, stride * p, out + (size_t)q * m, m);
+    for (k = 0; k < m; k++) {
+        for (q = 0; q < p; q++) prime_values[q] = times(out[k + q * m], roots[q * k * step]);
+        for (r = 0; r < p; r++) {
+            cpx sum = prime_values[0];
+            for (q = 1; q < p; q++) {
+                cpx term = times(prime_values[q], roots[(q * r % p) * m * step]);
+                sum.re += term.re;
+                sum.im += term.im;
+            }
+            out[k + r * m] = sum;
+        }
+    }
+}
+
+/* The whole transform of a real signal; only the first half is kept by those who call it. */
+static void real_forward(const float *x, cpx *half, uint32_t n) {
+    uint32_t t;
+    for (t = 0; t < n; t++) {
+        work[t].re = x[t];
+        work[t].im = 0.0f;
+    }
+    fill_roots(n);
+    transform(work, 1, sums, n);
+    memcpy(half, sums, (n / 2 + 1) * sizeof(cpx));
+}
+
+/* n times the signal of a half spectrum: the forward transform of the conjugate, conjugated. */
+static void real_inverse(const cpx *half, float *x, uint32_t n) {
+    uint32_t k;
+    for (k = 0; k <= n / 2; k++) {
+        cpx value = half[k];
+        if (k == 0 || 2 * k == n) value.im = 0.0f;
+        work[k].re = value.re;
+        work[k].im = -value.im;
+        if (k != 0 && 2 * k != n) work[n - k] = value;
+    }
+    fill_roots(n);
+    transform(work, 1, sums, n);
+    for (k = 0; k < n; k++) x[k] = sums[k].re;
+}
+
+static void columns(cpx *plane, uint32_t height, uint32_t width, int inverse) {
+    uint32_t u, v;
+    fill_roots(height);
+    for (v = 0; v < width; v++) {
+        for (u = 0; u < height; u++) {
+            work[u] = plane[u * width + v];
+            if (inverse) work[u].im = -work[u].im;
+        }
+        transform(work, 1, sums, height);
+        for (u = 0; u < height; u++) {
+            plane[u * width + v] = sums[u];
+            if (inverse) plane[u * width + v].im = -sums[u].im;
+        }
+    }
+}
+
+static void image_forward(const float *x, cpx *plane, uint32_t height, uint32_t width) {
+    uint32_t u, bins = width / 2 + 1;
+    for (u = 0; u < height; u++) real_forward(x + (size_t)u * width, plane + (size_t)u * bins, width);
+    columns(plane, height, bins, 0);
+}
+
+/* Coordinates of a bin of the half plane (no mask): where they begin, how many, and whether it is the conjugate. */
+static uint32_t bin_at(uint32_t u, uint32_t v, uint32_t height, uint32_t width, int *parts, int *conjugate) {
+    uint32_t row, start = 0, last = width / 2, paired = v == 0 || 2 * v == width, first;
+    *conjugate = paired && 2 * u > height;
+    if (*conjugate) u = height - u;
+    for (row = 0; row < u; row++) {
+        uint32_t own = 2 * row == 0 || 2 * row == height ? 1u : 2 * row > height ? 0u : 2u;
+        uint32_t ends = last > 0 && 2 * last == width ? 2u : 1u;
+        start += 2 * (last + 1 - ends) + ends * own;
+    }
+    first = u == 0 || 2 * u == height ? 1u : 2 * u > height ? 0u : 2u;
+    *parts = paired && first == 1u ? 1 : 2;
+    return v == 0 ? start : start + first + 2 * (v - 1);
+}
+
+static void load(const layer *first, const float *x) {
+    uint32_t i, c, bins;
+    float scale;
+    if (first->kind == 1) {
+        bins = first->size[0] / 2 + 1;
+        real_forward(x, input_values, first->size[0]);
+        scale = 1.0f / (float)first->size[0];
+    } else if (first->kind == 2) {
+        uint32_t height = first->size[2], width = first->size[3];
+        bins = height * (width / 2 + 1);
+        for (c = 0; c < first->size[0]; c++) image_forward(x + (size_t)c * height * width, input_values + (size_t)c * bins, height, width);
+        bins *= first->size[0];
+        scale = 1.0f / (float)(height * width);
+    } else {
+        return;
+    }
+    for (i = 0; i < bins; i++) {
+        input_values[i].re *= scale;
+        input_values[i].im *= scale;
+    }
+}
+
+/* next = layer(values) before bias and activation; input_values holds the spectrum of values. */
+static void convolve(const layer *own, uint64_t seed, int64_t sample) {
+    uint32_t k;
+    start_values(&own->weights, seed, sample);
+    if (own->kind == 1) {
+        uint32_t n = own->size[0], modes = own->size[1];
+        for (k = 0; k <= n / 2; k++) {
+            cpx h = {0.0f, 0.0f};
+            if (k < modes) {
+                h.re = next_value(&own->weights, sample);
+                if (k != 0 && 2 * k != n) h.im = next_value(&own->weights, sample);
+            }
+            spectrum[k] = times(input_values[k], h);
+        }
+        real_inverse(spectrum, next_values, n);
+    } else {
+        uint32_t in = own->size[0], out = own->size[1], height = own->size[2], width = own->size[3];
+        uint32_t bins = width / 2 + 1, o, c, u, v;
+        for (k = 0; k < own->weights.count; k++) coordinates[k] = next_value(&own->weights, sample);
+        for (o = 0; o < out; o++) {
+            for (u = 0; u < height; u++) for (v = 0; v < bins; v++) {
+                int parts, conjugate;
+                uint32_t at = bin_at(u, v, height, width, &parts, &conjugate);
+                cpx sum = {0.0f, 0.0f};
+                for (c = 0; c < in; c++) {
+                    cpx h, term;
+                    h.re = coordinates[(at * in + c) * out + o];
+                    h.im = parts == 2 ? coordinates[((at + 1) * in + c) * out + o] : 0.0f;
+                    if (conjugate) h.im = -h.im;
+                    term = times(h, input_values[(c * height + u) * bins + v]);
+                    sum.re += term.re;
+                    sum.im += term.im;
+                }
+                spectrum[u * bins + v] = sum;
+            }
+            columns(spectrum, height, bins, 1);
+            for (u = 0; u < height; u++) real_inverse(spectrum + (size_t)u * bins, next_values + (size_t)(o * height + u) * width, width);
+        }
+    }
+}
+
+static void add_bias(const layer *own, uint64_t seed, int64_t sample, float *out) {
+    uint32_t i, each = own->outputs / own->bias.count;
+    float bias = 0.0f;
+    start_values(&own->bias, seed, sample);
+    for (i = 0; i < own->outputs; i++) {
+        if (i % each == 0) bias = next_value(&own->bias, sample);
+        out[i] += bias;
+    }
+}
+
+static void dense(const layer *own, const float *x, uint64_t seed, int64_t sample, int weights, float *out) {
+    uint32_t t, k, outputs = own->outputs;
+    if (weights || sample < 0 || own->bias.rank > 0) {
+        start_values(&own->weights, seed, sample);
+        for (k = 0; k < outputs; k++) out[k] = 0.0f;
+        for (t = 0; t < own->inputs; t++) for (k = 0; k < outputs; k++) out[k] += x[t] * next_value(&own->weights, sample);
+        add_bias(own, seed, sample, out);
+        return;
+    }
+    start_noise(seed, (uint64_t)sample << 16 | own->weights.stream | (uint64_t)1 << 63, outputs);
+    for (k = 0; k < outputs; k++) {
+        float mean = mean_at(&own->bias, k), spread = deviation_at(&own->bias, k), variance = spread * spread;
+        for (t = 0; t < own->inputs; t++) {
+            float part = x[t] * deviation_at(&own->weights, t * outputs + k);
+            mean += x[t] * mean_at(&own->weights, t * outputs + k);
+            variance += part * part;
+        }
+        out[k] = mean + sqrtf(variance) * normal();
+    }
+}
+
+static void activate(int activation, float *x, uint32_t count) {
+    uint32_t i;
+    for (i = 0; i < count; i++) {
+        if (activation == 1) x[i] = tanhf(x[i]);
+        if (activation == 2 && x[i] < 0.0f) x[i] = 0.0f;
+        if (activation == 3 && i % 2 == 1 && x[i - 1] > x[i]) {
+            float larger = x[i - 1];
+            x[i - 1] = x[i];
+            x[i] = larger;
+        }
+    }
+}
+
+static void forward(const float *x, uint64_t seed, int64_t sample, int weights) {
+    int l;
+    for (l = 0; l < CIRCULANT_LAYERS; l++) {
+        const layer *own = &layers[l];
+        if (l == CIRCULANT_LAYERS - 1) {
+            dense(own, x, seed, sample, weights, logits);
+            return;
+        }
+        if (own->kind == 3) {
+            dense(own, x, seed, sample, weights, next_values);
+        } else {
+            /* The spectrum of the input serves all draws of a single hidden layer. */
+            if (l > 0 || CIRCULANT_LAYERS > 2) load(own, x);
+            convolve(own, seed, sample);
+            add_bias(own, seed, sample, next_values);
+        }
+        activate(own->activation, next_values, own->outputs);
+        memcpy(values + CIRCULANT_INPUTS, next_values, own->outputs * sizeof(float));
+        x = values + CIRCULANT_INPUTS;
+    }
+}
+
+int circulant_predict(const uint8_t *bytes, const float *floats, const circulant_sampling *sampling,
+                      circulant_prediction *prediction) {
+    float squares[CIRCULANT_CLASSES], norm = 0.0f, expected = 0.0f, share = 1.0f / (float)sampling->samples;
+    uint32_t i, s;
+    int k;
+    if (sampling->samples == 0 || sampling->samples > 65536u) return -1;
+    for (i = 0; i < CIRCULANT_INPUTS; i++) {
+        float x = bytes ? (float)bytes[i] / (unit ? 255.0f : 1.0f) : floats[i];
+        if (!isfinite(x)) return -1;
+        if (normalised) {
+            uint32_t place = normalised == CIRCULANT_INPUTS && normalised != CIRCULANT_CHANNELS ? i : i / plane_size;
+            x = (x - f32_at(normalisation + 4 * (size_t)place)) / f32_at(normalisation + 4 * (size_t)(normalised + place));
+        }
+        values[i] = x;
+        norm += x * x;
+    }
+    memset(prediction, 0, sizeof *prediction);
+    memset(squares, 0, sizeof squares);
+    load(&layers[0], values);
+    for (s = 0; s < sampling->samples; s++) {
+        float highest, total = 0.0f, moment = 0.0f;
+        forward(values, sampling->seed, (int64_t)s, sampling->weights);
+        highest = logits[0];
+        for (k = 0; k < CIRCULANT_CLASSES; k++) {
+            if (!isfinite(logits[k])) return -1;
+            if (logits[k] > highest) highest = logits[k];
+        }
+        for (k = 0; k < CIRCULANT_CLASSES; k++) {
+            float weight = expf(logits[k] - highest);
+            total += weight;
+            moment += weight * (logits[k] - highest);
+        }
+        expected += logf(total) - moment / total;
+        for (k = 0; k < CIRCULANT_CLASSES; k++) {
+            float p = expf(logits[k] - highest) / total;
+            prediction->probability[k] += p;
+            squares[k] += p * p;
+        }
+    }
+    for (k = 0; k < CIRCULANT_CLASSES; k++) {
+        float p = prediction->probability[k] * share, variance = squares[k] * share - p * p;
+        prediction->probability[k] = p;
+        prediction->deviation[k] = variance > 0.0f ? sqrtf(variance) : 0.0f;
+        if (p > prediction->probability[prediction->class_]) prediction->class_ = k;
+        if (p > 0.0f) prediction->predictive_entropy -= p * logf(p);
+    }
+    prediction->expected_entropy = expected * share;
+    prediction->radius = -1.0f;
+    if (sampling->radius && bounds) {
+        float slack, radius = INFINITY;
+        int own = 0;
+        norm = sqrtf(norm);
+        slack = 2.0f * (rounding[0] * norm + rounding[1]);
+        load(&layers[0], values);
+        forward(values, 0, -1, 1);
+        for (k = 1; k < CIRCULANT_CLASSES; k++) if (logits[k] > logits[own]) own = k;
+        for (k = 0; k < CIRCULANT_CLASSES; k++) {
+            int low = k < own ? k : own, high = k < own ? own : k;
+            float bound, r;
+            if (k == own) continue;
+            bound = f32_at(bounds + 4 * (size_t)(high * (high - 1) / 2 + low));
+            r = (logits[own] - logits[k] - slack) / (bound > 1.2e-38f ? bound : 1.2e-38f) * (1.0f - 1e-6f);
+            if (r < radius) radius = r;
+        }
+        if (radius > norm) radius = norm;
+        prediction->radius = radius > 0.0f ? radius : 0.0f;
+        prediction->radius_class = own;
+    }
+    return 0;
+}

@@ -1,0 +1,184 @@
+//! A model of `circulant-edge`, with the bounds that its radii need.
+//!
+//! A radius on the device is about the network that is there: its parameters are those that were rounded, and the bound on
+//! the rounding of its logits is four times that of the desktop's kernels (roots of unity come from f32, sums have another
+//! order), plus what activations lose as integers of `2^-14`. All of it is doubled, for both ends of the ball.
+
+use burn::module::Param;
+use burn::tensor::{Tensor, TensorData};
+use circulant::geometry::{Lipschitz, UpperBound};
+use circulant::models::{HiddenLayer, ImageClassifier};
+use circulant_data::Normalisation;
+use circulant_edge::write::{self, ModelWriter, WrittenNormalisation, WrittenRadii};
+use circulant_edge::{Activation, Format, Model};
+
+use super::network::{PlainMap, PlainNetwork};
+
+/// Classes whose pairs have a bound each.
+const MAX_PAIRED: usize = 64;
+/// On top of the desktop's rounding errors.
+const ROUNDING: f64 = 4.0;
+/// Norms of inputs at which the rounding is looked at.
+const NORMS: [f64; 4] = [1.0, 10.0, 100.0, 1000.0];
+
+/// The file of a network.
+pub fn model(
+    network: &PlainNetwork,
+    normalisation: &Normalisation,
+    format: Format,
+    samples: u32,
+) -> anyhow::Result<Vec<u8>> {
+    let mut writer = writer(network, normalisation, format, samples);
+    // What the device has is what the bounds are about.
+    let written = writer.finish();
+    let means = write::means(&Model::read(&written)?);
+    if network.classes <= MAX_PAIRED {
+        writer.radii(radii(network, &means, format)?);
+    }
+    Ok(writer.finish())
+}
+
+/// The same without radii.
+pub fn model_without_radii(
+    network: &PlainNetwork,
+    normalisation: &Normalisation,
+    format: Format,
+    samples: u32,
+) -> anyhow::Result<Vec<u8>> {
+    let bytes = writer(network, normalisation, format, samples).finish();
+    Model::read(&bytes)?;
+    Ok(bytes)
+}
+
+fn writer(
+    network: &PlainNetwork,
+    normalisation: &Normalisation,
+    format: Format,
+    samples: u32,
+) -> ModelWriter {
+    let mut writer = ModelWriter::new(network.image, network.classes, format);
+    writer.samples(samples);
+    writer.normalisation(match normalisation {
+        Normalisation::Raw => WrittenNormalisation::default(),
+        Normalisation::Unit => WrittenNormalisation {
+            unit: true,
+            ..WrittenNormalisation::default()
+        },
+        Normalisation::Standard { mean, std } => WrittenNormalisation {
+            unit: true,
+            mean: mean.clone(),
+            deviation: std.clone(),
+        },
+    });
+    for name in &network.class_names {
+        writer.name(name);
+    }
+    let last = network.layers.len() - 1;
+    for (index, layer) in network.layers.iter().enumerate() {
+        let (weights, bias) = (&layer.weights, &layer.bias);
+        match layer.map {
+            PlainMap::Circulant { length, modes } => writer.circulant(length, modes, weights, bias),
+            PlainMap::Bccb {
+                channels,
+                grid,
+                cutoff,
+            } => writer.bccb(channels, grid, cutoff, weights, bias),
+            PlainMap::Dense { sizes } if index == last => writer.read_out(sizes[0], weights, bias),
+            PlainMap::Dense { sizes } => writer.dense(sizes, Activation::Tanh, weights, bias),
+        }
+    }
+    writer
+}
+
+/// Bounds of a network with these weights and biases.
+fn radii(
+    network: &PlainNetwork,
+    means: &[[Vec<f32>; 2]],
+    format: Format,
+) -> anyhow::Result<WrittenRadii> {
+    let rounded = with_values(&network.mean, means);
+    let bound = rounded.network_bound()?;
+    let layers = bound.layers();
+    let hidden = &layers[..layers.len() - 1];
+    let body = hidden.iter().fold(UpperBound::ONE, |product, layer| {
+        product * layer.norm().upper()
+    });
+    let classes = network.classes;
+    let [weights, _] = &means[means.len() - 1];
+    let mut differences = Vec::new();
+    for high in 1..classes {
+        for low in 0..high {
+            let rows = weights.chunks_exact(classes);
+            let difference = rows.map(|row| f64::from(row[high]) - f64::from(row[low]));
+            let norm = UpperBound::norm(&difference.collect::<Vec<f64>>());
+            differences.push(((body * norm).get() as f32).next_up());
+        }
+    }
+    let error = |norm: f64| -> anyhow::Result<f64> {
+        let error = bound.rounding_error(UpperBound::new(norm))?;
+        Ok(error.get())
+    };
+    let fixed = error(0.0)?;
+    let mut slope = 0.0_f64;
+    for norm in NORMS {
+        slope = slope.max((error(norm)? - fixed) / norm);
+    }
+    // An activation as an integer is cut off by less than 2^-14.
+    let cut = match format {
+        Format::Int8 => {
+            let sum = |k: usize| -> f64 {
+                let column = weights.iter().skip(k).step_by(classes);
+                column.map(|weight| f64::from(weight.abs())).sum()
+            };
+            let largest = (0..classes).map(sum).fold(0.0, f64::max);
+            (0.5_f64).powi(14) * largest
+        }
+        _ => 0.0,
+    };
+    let both_ends = |error: f64| ((2.0 * error) as f32).next_up();
+    Ok(WrittenRadii {
+        differences,
+        rounding: [
+            both_ends(2.0 * ROUNDING * slope),
+            both_ends(ROUNDING * fixed + cut),
+        ],
+    })
+}
+
+/// The same network with other weights and biases.
+fn with_values(network: &ImageClassifier, means: &[[Vec<f32>; 2]]) -> ImageClassifier {
+    fn set<const D: usize>(parameter: &mut Param<Tensor<D>>, values: &[f32]) {
+        let device = parameter.val().device();
+        let data = TensorData::new(values.to_vec(), parameter.shape());
+        *parameter = Param::from_tensor(Tensor::from_data(data, &device));
+    }
+    fn set_bias(bias: &mut Option<Param<Tensor<1>>>, values: &[f32]) {
+        if let Some(bias) = bias {
+            set(bias, values);
+        }
+    }
+    let mut network = network.clone();
+    let hidden = network.body.iter_mut().chain([&mut network.hidden]);
+    for (layer, [weights, bias]) in hidden.zip(means) {
+        match layer {
+            HiddenLayer::SpectralCirculant(layer) => {
+                set(&mut layer.coordinates, weights);
+                set_bias(&mut layer.bias, bias);
+            }
+            HiddenLayer::SpectralBccb(layer) => {
+                set(&mut layer.coordinates, weights);
+                set_bias(&mut layer.bias, bias);
+            }
+            HiddenLayer::Dense(layer) => {
+                set(&mut layer.weight, weights);
+                set_bias(&mut layer.bias, bias);
+            }
+            _ => {}
+        }
+    }
+    if let Some([weights, bias]) = means.last() {
+        set(&mut network.output.weight, weights);
+        set_bias(&mut network.output.bias, bias);
+    }
+    network
+}

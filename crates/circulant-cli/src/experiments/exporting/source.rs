@@ -1,0 +1,172 @@
+//! A folder of C99, or a Rust crate, around a model.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use circulant_edge::Model;
+
+use super::network::{PlainMap, PlainNetwork};
+use crate::files::write;
+
+/// Writes files into a folder, which may exist.
+pub fn folder(path: &Path, files: &[(&str, &[u8])]) -> anyhow::Result<()> {
+    for (name, bytes) in files {
+        let file = path.join(name);
+        if let Some(parent) = file.parent() {
+            fs::create_dir_all(parent).with_context(|| {
+                format!(
+                    "cannot make the folder {}; is there space, and may you write there?",
+                    parent.display()
+                )
+            })?;
+        }
+        write(&file, bytes)?;
+    }
+    Ok(())
+}
+
+/// The files of the C program.
+pub fn c(path: &Path, network: &PlainNetwork, model: &[u8]) -> anyhow::Result<()> {
+    let masked = |map: &PlainMap| matches!(map, PlainMap::Bccb { cutoff, .. } if *cutoff < 1.0);
+    ensure!(
+        !network.layers.iter().any(|layer| masked(&layer.map)),
+        "BCCB layers with a mask are not exported as C; use --to edge or --to rust"
+    );
+    let header = header(network, model)?;
+    folder(
+        path,
+        &[
+            ("circulant.h", include_bytes!("../../../assets/circulant.h")),
+            ("circulant.c", include_bytes!("../../../assets/circulant.c")),
+            ("main.c", include_bytes!("../../../assets/main.c")),
+            ("model.h", header.as_bytes()),
+        ],
+    )
+}
+
+/// `model.h`: sizes and the bytes.
+fn header(network: &PlainNetwork, bytes: &[u8]) -> anyhow::Result<String> {
+    let samples = Model::read(bytes)?.samples();
+    let (mut complex, mut roots, mut coordinates, mut values) = (1, 1, 1, network.classes);
+    let mut prime = 1;
+    for layer in &network.layers {
+        let [inputs, outputs] = layer.map.sizes();
+        values = values.max(inputs).max(outputs);
+        match layer.map {
+            PlainMap::Circulant { length, .. } => {
+                complex = complex.max(length);
+                roots = roots.max(length);
+                prime = prime.max(largest_factor(length));
+            }
+            PlainMap::Bccb { channels, grid, .. } => {
+                let bins = grid[0] * (grid[1] / 2 + 1);
+                complex = complex.max(channels[0] * bins).max(grid[0]).max(grid[1]);
+                roots = roots.max(grid[0]).max(grid[1]);
+                prime = prime
+                    .max(largest_factor(grid[0]))
+                    .max(largest_factor(grid[1]));
+                coordinates = coordinates.max(layer.weights.mean.len());
+            }
+            PlainMap::Dense { .. } => {}
+        }
+    }
+    let inputs: usize = network.image.iter().product();
+    let mut text =
+        String::from("/* Written by `circulant export --to c`. */\n#include <stdint.h>\n\n");
+    for (name, value) in [
+        ("CLASSES", network.classes),
+        ("INPUTS", inputs),
+        ("CHANNELS", network.image[0]),
+        ("LAYERS", network.layers.len()),
+        ("SAMPLES", samples as usize),
+        ("COMPLEX", complex),
+        ("ROOTS", roots),
+        ("PRIME", prime),
+        ("COORDINATES", coordinates),
+        ("VALUES", inputs + values),
+        ("MODEL_BYTES", bytes.len()),
+    ] {
+        let _ = writeln!(text, "#define CIRCULANT_{name} {value}");
+    }
+    text.push_str("\nstatic const uint8_t circulant_model[CIRCULANT_MODEL_BYTES] = {");
+    for (index, byte) in bytes.iter().enumerate() {
+        text.push_str(if index % 24 == 0 { "\n    " } else { "" });
+        let _ = write!(text, "{byte},");
+    }
+    text.push_str("\n};\n");
+    // Only circulant.c has the bytes.
+    let guard = "\nstatic const uint8_t circulant_model";
+    let parts = text.split_once(guard).context("the header has the model")?;
+    Ok(format!(
+        "#ifndef CIRCULANT_MODEL_H\n#define CIRCULANT_MODEL_H\n{}\nextern const uint8_t circulant_model[CIRCULANT_MODEL_BYTES];\n\n#endif\n\n#ifdef CIRCULANT_MODEL_DATA\nconst uint8_t circulant_model{}#endif\n",
+        parts.0, parts.1
+    ))
+}
+
+fn largest_factor(mut n: usize) -> usize {
+    let (mut largest, mut p) = (1, 2);
+    while p * p <= n {
+        if n.is_multiple_of(p) {
+            n /= p;
+            largest = p;
+        } else {
+            p += 1;
+        }
+    }
+    largest.max(n)
+}
+
+/// The files of the Rust crate. `edge` is where `circulant-edge` comes from, as a line of `Cargo.toml` has it.
+pub fn rust(path: &Path, model: &[u8], edge: &str) -> anyhow::Result<()> {
+    let read = Model::read(model)?;
+    let (memory, inputs, outputs) = (read.memory_len(), read.inputs(), read.outputs());
+    let samples = read.samples();
+    let manifest = format!(
+        "[package]\nname = \"circulant-model\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\ncirculant-edge = {edge}\n\n[workspace]\n"
+    );
+    let library = format!(
+        r#"//! A Bayesian network as a constant, written by `circulant export --to rust`.
+//!
+//! ```
+//! use circulant_edge::{{Complex, Input, Runtime, Sampling}};
+//!
+//! let mut memory = [Complex::new(0.0_f32, 0.0); circulant_model::MEMORY];
+//! let mut runtime = Runtime::new(circulant_model::model()?, &mut memory)?;
+//! let prediction = runtime.predict(Input::Bytes(&[0; circulant_model::INPUTS]), &Sampling::new(circulant_model::SAMPLES))?;
+//! assert!(prediction.class < circulant_model::OUTPUTS);
+//! # Ok::<(), circulant_edge::EdgeError>(())
+//! ```
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+use circulant_edge::{{EdgeError, Model}};
+
+/// The file.
+pub static BYTES: &[u8] = include_bytes!("model.circ");
+/// Complex numbers of memory that a `Runtime` needs.
+pub const MEMORY: usize = {memory};
+/// Values of an input.
+pub const INPUTS: usize = {inputs};
+/// Classes.
+pub const OUTPUTS: usize = {outputs};
+/// Posterior samples unless you choose others.
+pub const SAMPLES: u32 = {samples};
+
+/// Checks the file and gives the model.
+pub fn model() -> Result<Model<'static>, EdgeError> {{
+    Model::read(BYTES)
+}}
+"#
+    );
+    folder(
+        path,
+        &[
+            ("Cargo.toml", manifest.as_bytes()),
+            ("src/lib.rs", library.as_bytes()),
+            ("src/model.circ", model),
+        ],
+    )
+}

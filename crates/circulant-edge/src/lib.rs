@@ -1,0 +1,58 @@
+//! Bayesian circulant networks on a device: a model in one slice of bytes (in flash), memory of the caller, and for every
+//! input class probabilities with what is not known about them.
+//!
+//! No standard library, no allocation, no unsafe code. [`Model::read`] checks a file whole and never panics, whatever it
+//! holds; [`Model::memory_len`] says how much memory a model needs; [`Runtime::predict`] transforms an input once and draws
+//! as many networks from the posterior as it is asked for. `circulant export RUN --to edge` writes models.
+//!
+//! ```
+//! use circulant_edge::write::{ModelWriter, WrittenGaussian};
+//! use circulant_edge::{Complex, Format, Input, Model, Runtime, Sampling};
+//!
+//! // A network of two inputs: a circulant layer, tanh, and a read-out of two classes.
+//! let mut writer = ModelWriter::new([1, 1, 2], 2, Format::F32);
+//! writer.circulant(2, 2, &WrittenGaussian::point(vec![0.0, 2.0]), &WrittenGaussian::point(vec![0.0]));
+//! writer.read_out(2, &WrittenGaussian::point(vec![1.0, 0.0, 0.0, 1.0]), &WrittenGaussian::point(vec![0.0; 2]));
+//! let bytes = writer.finish();
+//!
+//! let model = Model::read(&bytes)?;
+//! let mut memory = vec![Complex::new(0.0_f32, 0.0); model.memory_len()];
+//! let mut runtime = Runtime::new(model, &mut memory)?;
+//! let prediction = runtime.predict(Input::Floats(&[1.0, 0.0]), &Sampling::new(1))?;
+//! assert_eq!(prediction.class, 0);
+//! # Ok::<(), circulant_edge::EdgeError>(())
+//! ```
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(any(feature = "write", test))]
+extern crate std;
+
+mod bytes;
+mod dense;
+mod error;
+mod gaussian;
+mod layer;
+mod layers;
+mod memory;
+pub mod model;
+pub mod moments;
+mod number;
+mod prediction;
+mod runtime;
+mod values;
+#[cfg(feature = "write")]
+pub mod write;
+
+/// The newest version of the format that this crate reads.
+pub const VERSION: u16 = 1;
+
+pub use circulant_core::Complex;
+pub use error::EdgeError;
+pub use layer::Activation;
+pub use model::{Model, Task};
+pub use number::Number;
+pub use prediction::{Prediction, Radius};
+pub use runtime::{Draws, Input, Runtime, Sampling};
+pub use values::Format;

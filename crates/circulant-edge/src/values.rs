@@ -1,0 +1,278 @@
+//! Arrays of numbers in a file: f32, f16, or int8 with a scale per group.
+//!
+//! | format | a value | a deviation |
+//! | --- | --- | --- |
+//! | f32, f16 | itself | itself |
+//! | int8 | code times the scale of its group | scale times `2^(-code/16)`: 4 % steps over five decades |
+//!
+//! Groups of a vector are blocks of `2^shift` values after each other; groups of a dense matrix `[inputs, outputs]` are
+//! its columns, so that a sum over inputs is a sum of integers.
+
+use crate::EdgeError;
+use crate::bytes::{Cursor, f32_at};
+use crate::number::Number;
+
+/// How numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Four bytes each.
+    F32,
+    /// Two bytes each.
+    F16,
+    /// One byte each, with a scale per group.
+    Int8,
+}
+
+impl Format {
+    pub(crate) fn of(tag: u8) -> Result<Self, EdgeError> {
+        match tag {
+            0 => Ok(Self::F32),
+            1 => Ok(Self::F16),
+            2 => Ok(Self::Int8),
+            _ => Err(EdgeError::Value {
+                what: "the number format",
+                found: tag.into(),
+            }),
+        }
+    }
+
+    fn size(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+            Self::Int8 => 1,
+        }
+    }
+}
+
+/// Which values share a scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Groups {
+    /// `2^shift` values after each other.
+    Blocks(u8),
+    /// The columns of a matrix of so many.
+    Columns(usize),
+}
+
+impl Groups {
+    pub(crate) fn count(self, values: usize) -> usize {
+        match self {
+            Self::Blocks(shift) => values.div_ceil(1 << shift),
+            Self::Columns(columns) => columns,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn of(self, index: usize) -> usize {
+        match self {
+            Self::Blocks(shift) => index >> shift,
+            Self::Columns(columns) => index % columns,
+        }
+    }
+}
+
+/// Values of either sign.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Values<'a> {
+    format: Format,
+    groups: Groups,
+    scales: &'a [u8],
+    codes: &'a [u8],
+}
+
+impl<'a> Values<'a> {
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        format: Format,
+        groups: Groups,
+        count: usize,
+    ) -> Result<Self, EdgeError> {
+        let scales = match format {
+            Format::Int8 => groups.count(count),
+            _ => 0,
+        };
+        let values = Self {
+            format,
+            groups,
+            scales: cursor.array(scales, 4)?,
+            codes: cursor.array(count, format.size())?,
+        };
+        let finite = match format {
+            _ if cursor.is_checked() => true,
+            Format::Int8 => (0..scales).all(|group| values.scale(group).is_finite()),
+            _ => (0..count).all(|index| values.single(index).is_finite()),
+        };
+        if finite {
+            Ok(values)
+        } else {
+            Err(EdgeError::NotFinite {
+                what: "the values of a layer",
+            })
+        }
+    }
+
+    /// The codes, if they are integers.
+    pub(crate) fn codes(&self) -> Option<&'a [u8]> {
+        (self.format == Format::Int8).then_some(self.codes)
+    }
+
+    pub(crate) fn scale(&self, group: usize) -> f32 {
+        f32_at(self.scales, group)
+    }
+
+    fn single(&self, index: usize) -> f32 {
+        match self.format {
+            Format::F32 => f32_at(self.codes, index),
+            Format::F16 => half_at(self.codes, index),
+            Format::Int8 => f32::from(self.code(index)) * self.scale(self.groups.of(index)),
+        }
+    }
+
+    fn code(&self, index: usize) -> i8 {
+        self.codes.get(index).map_or(0, |&code| code as i8)
+    }
+
+    /// Value `index`.
+    #[inline]
+    pub(crate) fn at<T: Number>(&self, index: usize) -> T {
+        match self.format {
+            Format::Int8 => T::scaled(
+                i32::from(self.code(index)),
+                self.scale(self.groups.of(index)),
+            ),
+            _ => T::single(self.single(index)),
+        }
+    }
+}
+
+/// Standard deviations.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deviations<'a> {
+    format: Format,
+    /// Of all, in the integer format.
+    scale: f32,
+    codes: &'a [u8],
+}
+
+impl<'a> Deviations<'a> {
+    pub(crate) fn read(
+        cursor: &mut Cursor<'a>,
+        format: Format,
+        count: usize,
+    ) -> Result<Self, EdgeError> {
+        let scale = match format {
+            Format::Int8 => cursor.f32("the scale of deviations")?,
+            _ => 1.0,
+        };
+        let deviations = Self {
+            format,
+            scale,
+            codes: cursor.array(count, format.size())?,
+        };
+        let sound = |value: f32| value.is_finite() && value >= 0.0;
+        let sound = match format {
+            _ if cursor.is_checked() => true,
+            Format::Int8 => sound(scale),
+            _ => (0..count).all(|index| sound(deviations.at(index))),
+        };
+        if sound {
+            Ok(deviations)
+        } else {
+            Err(EdgeError::NotFinite {
+                what: "the deviations of a layer",
+            })
+        }
+    }
+
+    /// The codes and their scale, if they are integers.
+    pub(crate) fn codes(&self) -> Option<(&'a [u8], f32)> {
+        (self.format == Format::Int8).then_some((self.codes, self.scale))
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, index: usize) -> f32 {
+        match self.format {
+            Format::F32 => f32_at(self.codes, index),
+            Format::F16 => half_at(self.codes, index),
+            Format::Int8 => {
+                let code = self.codes.get(index).copied().unwrap_or(0);
+                self.scale * share_of(code)
+            }
+        }
+    }
+}
+
+/// `2^(-code/16)`.
+#[inline]
+pub(crate) const fn share_of(code: u8) -> f32 {
+    /// `2^(-i/16)`.
+    const SIXTEENTHS: [f32; 16] = [
+        1.0,
+        0.957_603_3,
+        0.917_004_05,
+        0.878_126_1,
+        0.840_896_4,
+        0.805_245_16,
+        0.771_105_4,
+        0.738_413_1,
+        0.707_106_77,
+        0.677_127_8,
+        0.648_419_8,
+        0.620_928_9,
+        0.594_603_54,
+        0.569_394_3,
+        0.545_253_9,
+        0.522_136_9,
+    ];
+    let halvings = (code >> 4) as u32;
+    f32::from_bits(SIXTEENTHS[(code & 15) as usize].to_bits() - (halvings << 23))
+}
+
+/// A half-precision number as f32.
+fn half_at(bytes: &[u8], index: usize) -> f32 {
+    let Some(bytes) = bytes.get(2 * index..).and_then(<[u8]>::first_chunk) else {
+        return 0.0;
+    };
+    let half = u32::from(u16::from_le_bytes(*bytes));
+    let (sign, rest) = ((half & 0x8000) << 16, half & 0x7fff);
+    if rest >= 0x7c00 {
+        return f32::NAN;
+    }
+    // The exponent is 112 too small; the product corrects it, subnormal numbers too.
+    let magnitude = f32::from_bits(rest << 13) * f32::from_bits(239 << 23);
+    f32::from_bits(magnitude.to_bits() | sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_read_as_they_are() {
+        let halves: [(u16, f32); 7] = [
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x0001, 5.960_464_5e-8),
+            (0x03ff, 6.097_555e-5),
+            (0x7bff, 65504.0),
+            (0x8000, -0.0),
+            (0x3555, 0.333_251_95),
+        ];
+        for (bits, expected) in halves {
+            assert_eq!(
+                half_at(&bits.to_le_bytes(), 0).to_bits(),
+                expected.to_bits()
+            );
+        }
+        assert!(half_at(&0x7c00_u16.to_le_bytes(), 0).is_nan());
+    }
+
+    #[test]
+    fn deviations_shrink_by_sixteenths_of_an_octave() {
+        for code in 0..=255_u8 {
+            let expected = (-f64::from(code) / 16.0).exp2();
+            let error = f64::from(share_of(code)) / expected - 1.0;
+            assert!(error.abs() < 1e-7, "{code} {error}");
+        }
+    }
+}
