@@ -102,7 +102,8 @@ impl<'a> Layer<'a> {
                     grid,
                     cutoff,
                 };
-                (kind, weights, [channels[1]; 2], None)
+                let pixels = grid[0] * grid[1];
+                (kind, weights, [channels[1], channels[1] * pixels], None)
             }
             3 => {
                 let (inputs, outputs) = (size("the inputs")?, size("the outputs")?);

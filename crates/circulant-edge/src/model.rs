@@ -17,7 +17,7 @@
 //! | 4 each | means, then deviations (f32) |
 //! | 12 each | per output of a task of values: scale, offset, deviation of the noise (f32) |
 //! | 4 each | with radii: a Lipschitz bound of every difference of two logits, `(1,0), (2,0), (2,1), ...` (f32) |
-//! | | layers: kind (1 circulant, 2 BCCB, 3 dense; 4 is kept for block-circulant), activation (0 none, 1 tanh, 2 relu, 3 MaxMin of neighbours), two zeros; sizes; weights; bias |
+//! | | layers: kind (1 circulant, 2 BCCB or, with images of one row, block-circulant, 3 dense), activation (0 none, 1 tanh, 2 relu, 3 MaxMin of neighbours), two zeros; sizes; weights; bias |
 //! | | names of the outputs: a byte of length, UTF-8 |
 //!
 //! Sizes are length and modes; channels in and out, height, width and the radius of the mask (f64); inputs and outputs. A

@@ -31,7 +31,15 @@ fn the_device_predicts_what_the_program_predicts() {
     let root = TempDir::new().unwrap();
     let (_, data) = small(root.path());
     let out = root.path().join("model.circ");
-    let models: [&[&str]; 6] = [
+    let models: [&[&str]; 7] = [
+        &[
+            "--model",
+            "block-circulant",
+            "--block",
+            "6",
+            "--width",
+            "12",
+        ],
         &["--model", "spectral-circulant"],
         &[
             "--model",

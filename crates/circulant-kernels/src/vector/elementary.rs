@@ -3,8 +3,7 @@
 //! Those of f32 are polynomials without branches, in `circulant-core`, written on one number: a loop over a slice below
 //! [`crate::vector::Isa::run`] becomes vector instructions, and a number has the same bits on every instruction set.
 
-use circulant_core::elementary;
-pub use circulant_core::elementary::{mantissa_and_exponent, sin_cos_of_octants};
+use circulant_core::elementary::{self, mantissa_and_exponent};
 
 /// Functions of one number, inlined into the loops of the kernels.
 pub trait Elementary: Copy + Sized {

@@ -165,6 +165,10 @@ fn with_values(network: &ImageClassifier, means: &[[Vec<f32>; 2]]) -> ImageClass
                 set(&mut layer.coordinates, weights);
                 set_bias(&mut layer.bias, bias);
             }
+            HiddenLayer::BlockCirculant(layer) => {
+                set(&mut layer.coordinates, weights);
+                set_bias(&mut layer.bias, bias);
+            }
             HiddenLayer::SpectralBccb(layer) => {
                 set(&mut layer.coordinates, weights);
                 set_bias(&mut layer.bias, bias);

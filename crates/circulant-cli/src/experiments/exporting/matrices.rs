@@ -21,6 +21,9 @@ pub struct Matrix {
     pub bias: Vec<f32>,
 }
 
+/// A linear map, from the first slice to the second.
+type Apply<'a> = &'a mut dyn FnMut(&[f64], &mut [f64]) -> anyhow::Result<()>;
+
 /// The layers at the posterior's mean.
 pub fn matrices(network: &PlainNetwork) -> anyhow::Result<Vec<Matrix>> {
     network.layers.iter().map(Matrix::of).collect()
@@ -38,7 +41,7 @@ impl Matrix {
         );
         let mut weight = vec![0.0_f32; entries];
         let coordinates: Vec<f64> = layer.weights.mean.iter().map(|&a| f64::from(a)).collect();
-        let mut columns = |apply: &mut dyn FnMut(&[f64], &mut [f64]) -> anyhow::Result<()>| {
+        let mut columns = |apply: Apply<'_>| {
             let (mut x, mut y) = (vec![0.0; inputs], vec![0.0; outputs]);
             for j in 0..inputs {
                 x[j] = 1.0;

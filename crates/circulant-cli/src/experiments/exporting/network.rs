@@ -12,7 +12,7 @@ use circulant_edge::write::WrittenGaussian;
 use crate::experiments::loaded::LoadedRun;
 
 /// What can be exported, for messages.
-const KINDS: &str = "spectral circulant, spectral BCCB and dense hidden layers";
+const KINDS: &str = "spectral circulant, block-circulant, spectral BCCB and dense hidden layers";
 
 /// A linear map with its bias.
 #[derive(Debug, Clone)]
@@ -100,6 +100,22 @@ impl PlainNetwork {
                         channels: layer.channels(),
                         grid: [plane.height(), plane.width()],
                         cutoff: plane.cutoff(),
+                    };
+                    (map, "coordinates")
+                }
+                HiddenLayer::BlockCirculant(layer) => {
+                    let (block, channels) = (layer.block(), layer.blocks());
+                    ensure!(
+                        channels.map(|blocks| blocks * block) == [layer.d_in(), layer.d_out()],
+                        "{name}: {} inputs and {} outputs are no whole blocks of {block}, which is not exported yet",
+                        layer.d_in(),
+                        layer.d_out()
+                    );
+                    // Channels of images of one row.
+                    let map = PlainMap::Bccb {
+                        channels,
+                        grid: [1, block],
+                        cutoff: layer.layout().cutoff(),
                     };
                     (map, "coordinates")
                 }

@@ -1,3 +1,4 @@
+use circulant_core::elementary::sin_cos_of_octants;
 use circulant_kernels::vector::elementary::*;
 
 /// Two units in the last place of an f32.
