@@ -1,7 +1,7 @@
 """The cases that are timed, their names and what each of them must reach.
 
 A layer's name is `layer/shape/work`. 1D shapes are `batch x length`; 2D shapes are
-`batch x C_in-C_out x H x W`. A case of variational inference is `svi/model/batch`,
+`batch x C_in-C_out x H x W`; a layer of circulant blocks is `batch x d_in-d_out b BLOCK`. A case of variational inference is `svi/model/batch`,
 `predictive/model/SAMPLESxINPUTS`, or, in a fresh process, `memory/` or `start/` before
 the name of an SVI case. Only the standard library, because `compare.py` reads this
 before the virtual environment exists.
@@ -119,6 +119,7 @@ def parse(name):
         c_in, c_out, height, width = map(int, plane.groups())
         return Norm(name, c_in, c_out, (height, width))
     layer, shape, work = (name.split("/") + ["", ""])[:3]
+    blocks = re.fullmatch(r"(\d+)x(\d+)-(\d+)b(\d+)", shape)
     one = re.fullmatch(r"(\d+)x(\d+)", shape)
     two = re.fullmatch(r"(\d+)x(\d+)-(\d+)x(\d+)x(\d+)", shape)
     if work in ("forward", "forward_backward"):
@@ -126,11 +127,16 @@ def parse(name):
         if layer == "circulant1d" and one:
             batch, length = map(int, one.groups())
             return Case(name, batch, 1, 1, (length,), backward)
+        if layer == "block" and blocks:
+            batch, d_in, d_out, block = map(int, blocks.groups())
+            if block and d_in % block == d_out % block == 0:
+                # Channels of images of one row.
+                return Case(name, batch, d_in // block, d_out // block, (1, block), backward)
         if layer == "bccb2d" and two:
             batch, c_in, c_out, height, width = map(int, two.groups())
             return Case(name, batch, c_in, c_out, (height, width), backward)
     raise ValueError(
-        f"case {name!r}: expected circulant1d/BxD/WORK or bccb2d/BxI-OxHxW/WORK, "
+        f"case {name!r}: expected circulant1d/BxD/WORK, bccb2d/BxI-OxHxW/WORK or block/BxI-ObL/WORK, "
         "WORK being forward or forward_backward; or svi/MODEL/B, memory/svi/MODEL/B, "
         "start/svi/MODEL/B, predictive/MODEL/SAMPLESxINPUTS; or vit/dense/B, vit/spectral/B; or "
         "norm1d/D/exact, norm2d/IxOxHxW/exact"
@@ -155,6 +161,21 @@ LAYERS = {
     "bccb2d/512x1-1x28x28/forward": None,
     "bccb2d/64x16-16x32x32/forward": None,
     "bccb2d/32x64-64x32x32/forward": None,
+    **{
+        f"block/{shape}/{work}": 2.0
+        for shape in (
+            "8320x128-512b8",
+            "8320x128-512b16",
+            "8320x128-512b32",
+            "8320x512-128b8",
+            "8320x512-128b16",
+            "8320x512-128b32",
+            "512x2048-512b64",
+            "32x4096-4096b64",
+            "32x4096-4096b512",
+        )
+        for work in ("forward_backward", "forward")
+    },
 }
 
 INFERENCE = {
@@ -192,6 +213,8 @@ LAYER_CHECKS = [
         "bccb2d/2x2-3x5x6",
         "bccb2d/3x1-1x4x6",
         "bccb2d/3x1-1x5x7",
+        "block/3x8-12b4",
+        "block/3x10-5b5",
     )
     for work in ("forward", "forward_backward")
 ]

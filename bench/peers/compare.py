@@ -174,6 +174,9 @@ def measure(case, sides, rounds, seconds):
             "median": statistics.median(t["median"] for t in times),
             "rounds": [{key: t[key] for key in ("best", "median")} for t in times],
         }
+        contrasts = [t["contrasts"] for t in times if t.get("contrasts")]
+        if contrasts:
+            result[name]["contrasts"] = {key: min(c[key]["best"] for c in contrasts) for key in contrasts[0]}
         best = min(times, key=lambda t: t["best"])
         for key in ("variant", "tried", "data_mib", "data_seconds"):
             if key in best:
@@ -216,6 +219,9 @@ def remark(result):
         what, count = rate
         speeds = (f"{count * 1e3 / result[name]['best']:.0f}" for name in ("ours", *PEERS))
         return f"  {'/'.join(speeds)} {what}/s"
+    for name in PEERS:
+        for what, best in result[name].get("contrasts", {}).items():
+            return f"  {what} of {name} {best:.3f}, {best / result['ours']['best']:.2f} of ours"
     if result["unit"] == "MiB":
         sizes = (f"{result[name]['data_mib']:.0f}" for name in ("ours", *PEERS))
         return f"  of it data {'/'.join(sizes)}"

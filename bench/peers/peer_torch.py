@@ -11,6 +11,7 @@ Bin 0 carries the sum over the grid, so adding N*b there adds b everywhere.
 import numpy as np
 import torch
 
+import blocks_torch
 from layout import half_plane
 
 fft = torch.fft
@@ -40,7 +41,18 @@ def variants(case, x, a, b, g):
         return elementwise(case, Line(case.grid[0], a), x, b, g)
     if case.channels_in == case.channels_out == 1:
         return elementwise(case, Plane(case, a), x, b, g)
-    return mixing(case, Plane(case, a), x, b, g)
+    calls = mixing(case, Plane(case, a), x, b, g)
+    if blocks_torch.is_blocks(case):
+        calls["C3A of peft"] = blocks_torch.adapter(case, Plane(case, a), x, b, g)
+    return calls
+
+
+def contrasts(case, x, a, b, g):
+    """The same for layers of another kind, which are timed but do not compete."""
+    if not blocks_torch.is_blocks(case):
+        return {}
+    x, a, b, g = (torch.from_numpy(np.asarray(v)) for v in (x, a, b, g))
+    return {"dense": blocks_torch.dense(case, Plane(case, a), x, b, g)}
 
 
 def scope():
@@ -93,9 +105,11 @@ class Plane:
         )
 
     def rfft(self, x):
-        return fft.rfft2(x).flatten(-2)
+        return fft.rfft(x).squeeze(-2) if self.shape[0] == 1 else fft.rfft2(x).flatten(-2)
 
     def irfft(self, spectrum):
+        if self.shape[0] == 1:
+            return fft.irfft(spectrum.unsqueeze(-2), n=self.size)
         half = spectrum.unflatten(-1, (self.shape[0], -1))
         return fft.irfft2(half, s=self.shape)
 

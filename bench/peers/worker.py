@@ -73,11 +73,24 @@ def measure(call, seconds, pieces=1):
     return {"best": min(samples), "median": statistics.median(samples)}
 
 
+def results(peer, call):
+    """What a call computes, in the order output, gradients of input, coordinates and bias."""
+    found = call()
+    finish = getattr(call, "finish", None)
+    return peer.to_numpy(finish(found) if finish else found)
+
+
+def contrasts(peer, case, arguments):
+    """Layers of another kind that are timed beside a case."""
+    make = getattr(peer, "contrasts", None)
+    return make(case, *arguments) if make and case.suite == "layers" else {}
+
+
 def layer_variants(peer, case):
     calls = peer.variants(case, *inputs(case, np.float32))
     expected = None
     for name, call in calls.items():
-        found = peer.to_numpy(call())
+        found = results(peer, call)
         expected = expected or found
         error = reference.relative_error(found, expected)
         if not error < VARIANTS_AGREE:
@@ -128,10 +141,11 @@ def check(peer, case):
     errors = {}
     for dtype in ("float32", "float64"):
         arguments = [np.asarray(v, dtype) for v in exact]
-        for name, call in peer.variants(case, *arguments).items():
+        calls = peer.variants(case, *arguments) | contrasts(peer, case, arguments)
+        for name, call in calls.items():
             # The second call: work that overwrites its own input shows only there.
             call()
-            found = peer.to_numpy(call())
+            found = results(peer, call)
             if found[0].dtype != dtype:
                 raise ValueError(f"expected {dtype}, found {found[0].dtype}")
             errors.setdefault(name, {})[dtype] = reference.relative_error(found, expected)
@@ -152,8 +166,8 @@ def agree(peer, case, path):
     ends = np.cumsum([int(np.prod(shape)) for shape in outputs])[:-1]
     expected = [part.reshape(s) for part, s in zip(np.split(numbers[-1], ends), outputs)]
     return {
-        name: reference.relative_error(peer.to_numpy(call()), expected)
-        for name, call in peer.variants(case, *given).items()
+        name: reference.relative_error(results(peer, call), expected)
+        for name, call in (peer.variants(case, *given) | contrasts(peer, case, given)).items()
     }
 
 
@@ -173,11 +187,15 @@ def serve(peer, requests, answer):
             continue
         if case.name not in prepared:
             # One case at a time: old inputs would take memory from the others.
-            prepared = {case.name: prepare(peer, case)}
-        call, variant, tried = prepared[case.name]
+            beside = {}
+            if case.suite == "layers":
+                beside = contrasts(peer, case, inputs(case, np.float32))
+            prepared = {case.name: (*prepare(peer, case), beside)}
+        call, variant, tried, beside = prepared[case.name]
         times = measure(call, request["seconds"], case.pieces)
         value = {"value": call()} if case.suite == "norms" else {}
-        answer({**times, **value, "variant": variant, "tried": tried})
+        others = {name: measure(call, request["seconds"]) for name, call in beside.items()}
+        answer({**times, **value, "variant": variant, "tried": tried, "contrasts": others})
 
 
 def main():

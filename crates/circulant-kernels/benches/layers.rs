@@ -215,7 +215,7 @@ fn blocks(report: &Report, batch: usize, d_in: usize, d_out: usize, block: usize
     let layout = HalfPlane::new(1, block).expect("valid");
     let plan = CirculantPlan::new_2d(&layout, d_in / block, d_out / block).expect("valid");
     let mixing = products(backward) as f64 * 4.0 * (batch * d_in * d_out / block) as f64;
-    let work = Work::new(plan, batch, d_out);
+    let work = Work::new(plan, batch, d_out / block);
     case(report, &name, work, backward, mixing, |work| {
         let gemm = dense([batch, d_in, d_out], backward, report.options.threads);
         let copying = copying(work, backward, false);
