@@ -25,6 +25,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Blocks(commands::blocks::Blocks),
     Certify(commands::certify::Certify),
     Curvature(commands::curvature::CurvatureCommand),
     Data(commands::data::Data),
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     circulant::join_pool(cli.threads.unwrap_or(0).into()).expect("nothing has used the pool yet");
     let result = match cli.command {
+        Command::Blocks(command) => command.run(),
         Command::Certify(command) => command.run(),
         Command::Curvature(command) => command.run(),
         Command::Data(command) => command.run(),

@@ -198,7 +198,7 @@ fn profile(case: &str, seconds: f64) {
     let keep = Activation::Identity;
     let (of_dense, of_spectral) = match kind {
         ProjectionKind::Dense => (24, 0),
-        ProjectionKind::Spectral => (0, 6),
+        _ => (0, 6),
     };
     print("layer norm", 12, &|| {
         layer_norm(x.clone(), gamma.clone(), beta.clone(), 1e-5)

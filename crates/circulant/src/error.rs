@@ -28,6 +28,14 @@ pub enum LayerError {
         /// The larger of the sizes.
         most: usize,
     },
+    /// A word that names no kind of projection.
+    #[error(
+        "{got:?} is no projection: expected `dense`, `spectral`, `diagonal`, or `block-` with a length such as `block-16`"
+    )]
+    Projection {
+        /// The word.
+        got: String,
+    },
     /// A count that must be one at least.
     #[error("{what}: expected one at least, got 0")]
     Zero {

@@ -4,6 +4,8 @@
 //! | layer | map | parameters |
 //! | --- | --- | --- |
 //! | [`nn::SpectralCirculant1d`] | `y = IRFFT(h * RFFT(x)) + b` | coordinates of `h` |
+//! | [`nn::BlockCirculant1d`] | `Y[o] = IRFFT(sum_c K[o,c] * RFFT(X[c])) + b` over blocks of the last axis | coordinates of `K` |
+//! | [`nn::DiagonalCirculant1d`] | `y = sum_j D2_j C_j D1_j x + b` | diagonals, coordinates of `C` |
 //! | [`nn::SpectralBccb2d`] | `Y[o] = IRFFT2(sum_c K[o,c] * RFFT2(X[c])) + b[o]` | coordinates of `K` |
 //! | [`nn::Circulant1d`] | `y = w (*) x + b`, circular convolution | the filter `w` |
 //! | [`nn::Bccb2d`] | `Y[o] = sum_c W[o,c] (*) X[c] + b[o]` | the filters `W` |

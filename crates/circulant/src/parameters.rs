@@ -1,9 +1,11 @@
 //! The parameters of a module and their paths: the names of the fields, without those of enum variants, as in records.
 
+use std::collections::BTreeMap;
+
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Device, Shape, Tensor};
 
-use crate::nn::{COORDINATES, SpectrumMark, to_host};
+use crate::nn::{COORDINATES, SpectrumMark, to_host, with_values};
 use crate::operator::Layout;
 
 /// Where the walk is.
@@ -61,6 +63,25 @@ pub(crate) fn trained_parameters<M: Module>(module: &M) -> Vec<FoundParameter> {
     search.found
 }
 
+/// The layouts of all spectral layers of a module, by the paths of the layers.
+pub(crate) fn spectral_layers<M: Module>(module: &M) -> BTreeMap<String, Layout> {
+    let mut search = Search::default();
+    module.visit(&mut search);
+    let spectra = search.spectra.into_iter();
+    spectra
+        .map(|(layer, layout)| (layer.trim_end_matches('.').to_owned(), layout))
+        .collect()
+}
+
+/// The path of a field of the layer at `layer`.
+pub(crate) fn field(layer: &str, name: &str) -> String {
+    if layer.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{layer}.{name}")
+    }
+}
+
 #[derive(Default)]
 struct Search {
     path: ParameterPath,
@@ -104,6 +125,64 @@ impl ModuleVisitor for Search {
             device,
             spectrum: None,
         });
+    }
+}
+
+/// The shapes of all parameters by their paths.
+pub(crate) fn parameter_shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
+    let mut shapes = Shapes::default();
+    module.visit(&mut shapes);
+    shapes.shapes
+}
+
+#[derive(Default)]
+struct Shapes {
+    path: ParameterPath,
+    shapes: BTreeMap<String, Vec<usize>>,
+}
+
+impl ModuleVisitor for Shapes {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let shape = param.lazy_shape().to_vec();
+        self.shapes.insert(self.path.name(), shape);
+    }
+}
+
+/// The module with other values for the parameters at these paths.
+pub(crate) fn put_values<M: Module>(module: M, values: BTreeMap<String, Vec<f64>>) -> M {
+    module.map(&mut PutValues {
+        path: ParameterPath::default(),
+        values,
+    })
+}
+
+struct PutValues {
+    path: ParameterPath,
+    values: BTreeMap<String, Vec<f64>>,
+}
+
+impl ModuleMapper for PutValues {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        match self.values.remove(&self.path.name()) {
+            Some(values) => with_values(&param, values),
+            None => param,
+        }
     }
 }
 

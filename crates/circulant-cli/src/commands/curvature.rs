@@ -71,7 +71,7 @@ impl CurvatureCommand {
         let spaces = self
             .subspace
             .map_or(Space::BOTH.to_vec(), |space| vec![space]);
-        let name = folder.config.model.projection.name();
+        let name = &folder.config.model.projection.name();
         let mut measured = Vec::new();
         for space in spaces {
             let validation = &sets.images.validation;

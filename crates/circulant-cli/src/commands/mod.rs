@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 mod advice;
+pub mod blocks;
 pub mod certify;
 pub mod curvature;
 pub mod data;

@@ -60,7 +60,7 @@ fn json(table: &[CountedModel]) -> anyhow::Result<String> {
 
 fn plain(table: &[CountedModel]) -> String {
     let mut text = format!(
-        "{:<32}{:>10}{:>8}{:>11}{:>11}  {}\n",
+        "{:<44}{:>10}{:>8}{:>11}{:>11}  {}\n",
         "model", "weights", "biases", "total", "paper", "paper counts"
     );
     for row in table {
@@ -71,7 +71,7 @@ fn plain(table: &[CountedModel]) -> String {
             .paper
             .map_or("-".to_owned(), |count| grouped(count as u64));
         text.push_str(&format!(
-            "{:<32}{weights:>10}{biases:>8}{total:>11}{paper:>11}  {}\n",
+            "{:<44}{weights:>10}{biases:>8}{total:>11}{paper:>11}  {}\n",
             row.model, row.paper_counts
         ));
     }

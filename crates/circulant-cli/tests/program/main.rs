@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "parts of tests")]
 
+mod blocks;
 mod commands;
 mod data;
 mod disks;

@@ -44,7 +44,7 @@ fn params_json_is_one_object_per_line() {
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
-    assert_eq!(rows.len(), 17);
+    assert_eq!(rows.len(), 20);
     assert_eq!(rows[0]["total"], 8_635);
     assert_eq!(rows[0]["weights"], 8_624);
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`SpectralCirculant1d`], [`Circulant1d`] | every bin with `abs(h_k) > limit` is shortened to `limit`, phases stay |
 //! | [`BlockCirculant1d`], [`SpectralBccb2d`], [`Bccb2d`] | every singular value of every `K(u, v)` above `limit` is lowered to `limit` |
+//! | [`DiagonalCirculant1d`](crate::nn::DiagonalCirculant1d) | all circulant matrices are scaled, so that the bound of the norm is `limit` |
 //! | `Linear` | the whole matrix is scaled to the norm `limit`, if it is above |
 //! | `Conv2d` ([`clip_convolution`]) | the same, with the upper bound of its norm |
 //!
@@ -51,7 +52,7 @@ const FIRST_SHRINK: f64 = 1.0 / 8_388_608.0;
 
 /// Lowers the aim until the certified norm is within the limit. `attempt` sets the parameters for an aim and returns the certified
 /// norm; with the aim 0 it sets zeros.
-fn within_limit(
+pub(super) fn within_limit(
     limit: f64,
     norm: impl FnOnce() -> Result<f64, GeometryError>,
     mut attempt: impl FnMut(f64) -> Result<f64, GeometryError>,
@@ -97,7 +98,7 @@ fn clipped(layout: &Layout, coordinates: &[f64], aim: f64) -> Result<Vec<f64>, G
     Ok(clipped)
 }
 
-fn upper(layer: &impl OperatorNorm) -> Result<f64, GeometryError> {
+pub(super) fn upper(layer: &impl OperatorNorm) -> Result<f64, GeometryError> {
     Ok(layer.norm_bounds()?.upper().get())
 }
 
@@ -154,7 +155,7 @@ macro_rules! spatial {
 spatial!(Circulant1d, Bccb2d);
 
 /// The parameter times a number.
-fn scaled<const D: usize>(param: &Param<Tensor<D>>, factor: f64) -> Param<Tensor<D>> {
+pub(super) fn scaled<const D: usize>(param: &Param<Tensor<D>>, factor: f64) -> Param<Tensor<D>> {
     let values = to_host(param.val()).into_iter().map(|value| value * factor);
     with_values(param, values.collect())
 }

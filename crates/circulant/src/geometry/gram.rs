@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`SpectralCirculant1d`], [`Circulant1d`] | `max_k abs(h_k)`, the norm itself |
 //! | [`BlockCirculant1d`], [`SpectralBccb2d`], [`Bccb2d`] | the Gram bound `(sum_i sigma_i^p)^(1/p)` of the matrix with the largest norm, `p = 2^(squarings + 2)` |
+//! | [`DiagonalCirculant1d`](crate::nn::DiagonalCirculant1d) | `sum_j max abs(D2_j) max_k abs(h_k) max abs(D1_j)` |
 //! | `Linear` | the Gram bound of its matrix |
 //!
 //! The Gram bound is smooth where singular values meet and never below the norm. It is positively homogeneous of degree one in the parameters `a`,

@@ -54,6 +54,7 @@ pub mod activation;
 mod bound;
 pub mod certificate;
 pub mod control;
+mod diagonals;
 pub mod distribution;
 mod error;
 pub mod gram;

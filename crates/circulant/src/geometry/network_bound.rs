@@ -111,6 +111,10 @@ impl LayerBound {
         self.norm
     }
 
+    pub(super) fn rounding(&self) -> &LinearRounding {
+        &self.rounding
+    }
+
     /// The 2-norm of its bias over all outputs.
     pub fn bias_norm(&self) -> UpperBound {
         self.bias

@@ -5,6 +5,7 @@
 //! | [`SpectralCirculant1d`], [`Circulant1d`] | `max_k abs(h_k)` (equation 13 of the paper) | yes; an upper bound when `d_in != d_out` |
 //! | [`BlockCirculant1d`] | the largest `sigma_max(K(k))` over the bins | yes; an upper bound when `block` does not divide both sizes |
 //! | [`SpectralBccb2d`], [`Bccb2d`] | the largest `sigma_max(K(u, v))` over the half plane (equation 14) | yes |
+//! | [`DiagonalCirculant1d`](crate::nn::DiagonalCirculant1d) | `sum_j max abs(D2_j) max_k abs(h_k) max abs(D1_j)` | an upper bound |
 //! | `Linear` | `sigma_max(W)` | yes |
 //! | `Conv2d` with zeros around the image | that of the circular convolution on a padded grid | an upper bound |
 //!
@@ -53,6 +54,10 @@ impl NormBounds {
         Estimate::new((self.lower.get() + self.upper.get()) / 2.0)
     }
 
+    pub(super) fn new(lower: LowerBound, upper: UpperBound) -> Self {
+        Self { lower, upper }
+    }
+
     /// From an enclosure, wider by `error` on both sides.
     fn widened(enclosure: NormEnclosure, error: UpperBound) -> Self {
         Self {
@@ -89,7 +94,7 @@ pub trait OperatorNorm {
 }
 
 /// The 2-norm of a bias that is repeated to `outputs` values.
-fn bias_norm(
+pub(super) fn bias_norm(
     bias: Option<&Param<Tensor<1>>>,
     outputs: usize,
     name: &str,
@@ -127,7 +132,7 @@ pub(super) fn spectrum_norm(
 
 /// The bound of any circulant layer.
 fn circulant_bound(layer: &impl LayerValues, name: &str) -> Result<LayerBound, GeometryError> {
-    let map = layer.map();
+    let map = layer.layer_map();
     let (layout, sizes) = (map.operator().layout(), [map.d_in(), map.d_out()]);
     // The norm of the spatial filters, where these are the parameters.
     let filter = if layer.is_spatial() {

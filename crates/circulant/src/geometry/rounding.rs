@@ -15,7 +15,7 @@ const OVERFLOW: f64 = 1e37;
 /// `2^-130`.
 const UNDERFLOW: f64 = 7.346_839_692_639_297e-40;
 /// Covers the rounding of the analysis itself.
-const OWN_ROUNDING: f64 = 1.0 + 1e-9;
+pub(super) const OWN_ROUNDING: f64 = 1.0 + 1e-9;
 
 /// How far a kernel is from its linear map.
 #[derive(Debug, Clone, Copy, PartialEq)]

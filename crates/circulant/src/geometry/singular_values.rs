@@ -40,7 +40,10 @@ fn of_plane(
 }
 
 /// Of a matrix `[inputs, outputs]`.
-fn of_matrix([inputs, outputs]: [usize; 2], weights: &[f64]) -> Result<Vec<f64>, GeometryError> {
+pub(super) fn of_matrix(
+    [inputs, outputs]: [usize; 2],
+    weights: &[f64],
+) -> Result<Vec<f64>, GeometryError> {
     of_plane(&HalfPlane::new(1, 1)?, [inputs, outputs], weights)
 }
 
@@ -59,7 +62,7 @@ macro_rules! circulant {
     ($($layer:ty),*) => {$(
         impl SingularValues for $layer {
             fn singular_values(&self) -> Result<Vec<f64>, GeometryError> {
-                match self.map().exact_operator().map(Operator::layout) {
+                match self.layer_map().exact_operator().map(Operator::layout) {
                     // Cropped or padded: some matrix.
                     None => {
                         let matrix = self.dense_matrix();

@@ -1,62 +1,23 @@
-//! Multi-head attention whose four projections are dense or spectral:
+//! Multi-head attention whose four projections are dense or structured:
 //! `softmax(Q K^t/sqrt(d_head)) V` per head, then the output projection.
 //!
-//! Spectral queries, keys and values share one transform of their input. On the CPU the layer, the norm before it and the
+//! Circulant queries, keys and values of one layout share one transform of their input. On the CPU the layer, the norm before it and the
 //! residual around it are one fused operation.
 
 use burn::backend::Dispatch;
-use burn::config::Config;
 use burn::module::Module;
-use burn::nn::{LayerNorm, Linear};
+use burn::nn::LayerNorm;
 use burn::tensor::{Device, Tensor};
-use circulant_kernels::{Activation, Dropout};
+use circulant_kernels::Dropout;
 
 use super::block::{EPSILON, add_dropped, norm_parameters, normalise};
-use super::seeds::{Seeds, linear};
+use super::projection::{Projection, ProjectionKind};
+use super::seeds::Seeds;
+use crate::LayerError;
 use crate::backend::fused::is_native;
 use crate::backend::transformer::{AttentionBlockSettings, AttentionSettings, TransformerOps};
 use crate::functional;
-use crate::nn::{SpectralCirculant1d, SpectralCirculant1dConfig};
 use crate::operator::Operator;
-
-/// Which projections an attention layer has.
-#[derive(Config, Debug, Copy, PartialEq, Eq)]
-pub enum ProjectionKind {
-    /// `Linear`.
-    Dense,
-    /// [`SpectralCirculant1d`] with a scalar bias.
-    Spectral,
-}
-
-/// One projection from `d` to `d` features.
-#[derive(Module, Debug)]
-pub enum Projection {
-    /// A dense matrix.
-    Dense(Linear),
-    /// A circulant matrix.
-    Spectral(SpectralCirculant1d),
-}
-
-impl Projection {
-    pub(super) fn new(kind: ProjectionKind, d: usize, seed: u64, device: &Device) -> Self {
-        match kind {
-            ProjectionKind::Dense => Self::Dense(linear(d, d, seed, device)),
-            ProjectionKind::Spectral => Self::Spectral(
-                SpectralCirculant1dConfig::new(d)
-                    .with_seed(Some(seed))
-                    .init(device),
-            ),
-        }
-    }
-
-    /// Applies the projection over the last axis.
-    pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        match self {
-            Self::Dense(layer) => functional::linear(layer, x, Activation::Identity),
-            Self::Spectral(layer) => layer.forward(x),
-        }
-    }
-}
 
 /// Multi-head attention.
 #[derive(Module, Debug)]
@@ -82,20 +43,21 @@ struct Stacked<const W: usize, const O: usize> {
 }
 
 impl Attention {
+    /// Queries and keys of one kind, values and output of another.
     pub(super) fn new(
-        kind: ProjectionKind,
+        [scores, values]: [ProjectionKind; 2],
         (d, heads): (usize, usize),
         seeds: &mut Seeds,
         device: &Device,
-    ) -> Self {
-        let mut projection = || Projection::new(kind, d, seeds.next(), device);
-        Self {
-            query: projection(),
-            key: projection(),
-            value: projection(),
-            output: projection(),
+    ) -> Result<Self, LayerError> {
+        let mut projection = |kind| Projection::new(kind, [d, d], seeds.next(), device);
+        Ok(Self {
+            query: projection(scores)?,
+            key: projection(scores)?,
+            value: projection(values)?,
+            output: projection(values)?,
             heads,
-        }
+        })
     }
 
     /// The four projections.
@@ -168,21 +130,16 @@ impl Attention {
         })
     }
 
-    /// The parameters of four spectral projections of one layout, if that is what they are.
+    /// The parameters of four circulant projections of one layout, if that is what they are.
     fn spectral(&self) -> Option<Stacked<2, 1>> {
-        let Projection::Spectral(first) = &self.query else {
-            return None;
-        };
+        let (operator, ..) = self.query.circulant()?;
         let mut layers = Vec::new();
         for projection in self.projections() {
-            let Projection::Spectral(layer) = projection else {
-                return None;
-            };
-            let square = layer.d_in() == layer.d_out();
-            if !square || layer.spectrum_layout() != first.spectrum_layout() {
+            let (own, coordinates, bias) = projection.circulant()?;
+            if own.layout() != operator.layout() {
                 return None;
             }
-            layers.push((layer.coordinates.val(), layer.bias.as_ref()?.val()));
+            layers.push((coordinates, bias));
         }
         let (output, output_bias) = layers.pop()?;
         let (coordinates, biases): (Vec<_>, Vec<_>) = layers.into_iter().unzip();
@@ -195,7 +152,7 @@ impl Attention {
             bias: Tensor::stack(biases, 0),
             output,
             output_bias,
-            operator: Some(first.operator().clone()),
+            operator: Some(operator.clone()),
         })
     }
 

@@ -3,12 +3,14 @@
 
 use burn::backend::Dispatch;
 use burn::module::Module;
-use burn::nn::{LayerNorm, LayerNormConfig, Linear};
+use burn::nn::{LayerNorm, LayerNormConfig};
 use burn::tensor::{Device, Tensor};
-use circulant_kernels::{Activation, Dropout, NoiseKey};
+use circulant_kernels::{Dropout, NoiseKey};
 
-use super::attention::{Attention, ProjectionKind};
-use super::seeds::{Seeds, linear};
+use super::attention::Attention;
+use super::projection::{Projection, ProjectionKind};
+use super::seeds::Seeds;
+use crate::LayerError;
 use crate::backend::fused::is_native;
 use crate::backend::transformer::{MlpBlockSettings, TransformerOps};
 use crate::functional;
@@ -23,13 +25,18 @@ pub struct Block {
     /// The attention layer.
     pub attention: Attention,
     mlp_norm: LayerNorm,
-    expand: Linear,
-    contract: Linear,
+    /// Into the hidden layer of the MLP.
+    pub expand: Projection,
+    /// Out of it.
+    pub contract: Projection,
 }
 
 /// Sizes of a block.
 pub(super) struct BlockShape {
-    pub(super) kind: ProjectionKind,
+    /// Queries and keys, values and output.
+    pub(super) attention: [ProjectionKind; 2],
+    /// Into and out of the hidden layer.
+    pub(super) mlp: [ProjectionKind; 2],
     pub(super) d: usize,
     pub(super) heads: usize,
     pub(super) hidden: usize,
@@ -88,20 +95,25 @@ impl Dropouts {
 }
 
 impl Block {
-    pub(super) fn new(shape: &BlockShape, seeds: &mut Seeds, device: &Device) -> Self {
+    pub(super) fn new(
+        shape: &BlockShape,
+        seeds: &mut Seeds,
+        device: &Device,
+    ) -> Result<Self, LayerError> {
         let BlockShape {
-            kind,
+            attention,
+            mlp: [mlp_in, mlp_out],
             d,
             heads,
             hidden,
         } = *shape;
-        Self {
+        Ok(Self {
             attention_norm: new_norm(d, device),
-            attention: Attention::new(kind, (d, heads), seeds, device),
+            attention: Attention::new(attention, (d, heads), seeds, device)?,
             mlp_norm: new_norm(d, device),
-            expand: linear(d, hidden, seeds.next(), device),
-            contract: linear(hidden, d, seeds.next(), device),
-        }
+            expand: Projection::new(mlp_in, [d, hidden], seeds.next(), device)?,
+            contract: Projection::new(mlp_out, [hidden, d], seeds.next(), device)?,
+        })
     }
 
     /// The block with the dropouts of a training step.
@@ -113,19 +125,19 @@ impl Block {
 
     /// `x + dropout(contract(dropout(gelu(expand(norm(x))))))`.
     fn mlp(&self, x: Tensor<3>, [hidden, output]: [Option<Dropout>; 2]) -> Tensor<3> {
-        if let (true, Some(expand_bias), Some(contract_bias)) = (
-            is_native(&x.device()),
-            &self.expand.bias,
-            &self.contract.bias,
-        ) {
+        if let (Projection::Dense(expand), Projection::Dense(contract)) =
+            (&self.expand, &self.contract)
+            && let (true, Some(expand_bias), Some(contract_bias)) =
+                (is_native(&x.device()), &expand.bias, &contract.bias)
+        {
             let (gamma, beta) = norm_parameters(&self.mlp_norm);
             return Tensor::from_dispatch(Dispatch::mlp_block(
                 x.into_dispatch(),
                 gamma.into_dispatch(),
                 beta.into_dispatch(),
-                self.expand.weight.val().into_dispatch(),
+                expand.weight.val().into_dispatch(),
                 expand_bias.val().into_dispatch(),
-                self.contract.weight.val().into_dispatch(),
+                contract.weight.val().into_dispatch(),
                 contract_bias.val().into_dispatch(),
                 MlpBlockSettings {
                     epsilon: EPSILON,
@@ -134,17 +146,12 @@ impl Block {
                 },
             ));
         }
-        let y = functional::linear(
-            &self.expand,
-            normalise(&self.mlp_norm, x.clone()),
-            Activation::Identity,
-        );
+        let y = self.expand.forward(normalise(&self.mlp_norm, x.clone()));
         let mut y = functional::gelu(y);
         if let Some(dropout) = hidden {
             y = functional::dropout(y, dropout);
         }
-        let y = functional::linear(&self.contract, y, Activation::Identity);
-        add_dropped(x, y, output)
+        add_dropped(x, self.contract.forward(y), output)
     }
 }
 

@@ -59,6 +59,7 @@ pub struct CountedModel {
 
 const ALL: &str = "weights and biases";
 const WEIGHTS: &str = "weights";
+const NOT_PRINTED: &str = "not in the paper";
 const BINS: &str = "a complex bin as one, and a slope per projection";
 
 /// Builds every model of the paper and counts its parameters.
@@ -111,7 +112,7 @@ pub fn parameter_table(device: &Device) -> Vec<CountedModel> {
         let config = features(HiddenKind::SpectralCirculant).with_modes(Some(modes));
         head(format!("spectral K = {modes}"), config, paper);
     }
-    use ProjectionKind::{Dense, Spectral};
+    use ProjectionKind::{Blocks, Dense, Diagonal, Spectral};
     for (name, [image, patch, classes], kind, paper) in [
         ("CIFAR-10 dense", [32, 4, 10], Dense, 1_205_898),
         ("CIFAR-10 spectral", [32, 4, 10], Spectral, 811_218),
@@ -125,6 +126,19 @@ pub fn parameter_table(device: &Device) -> Vec<CountedModel> {
             count: ParameterCount::of(&model),
             paper: Some(paper),
             paper_counts: if kind == Spectral { BINS } else { ALL },
+        });
+    }
+    for (name, projection, mlp) in [
+        ("spectral, MLP in blocks of 8", Spectral, Blocks(8)),
+        ("diagonals, MLP in blocks of 8", Diagonal, Blocks(8)),
+        ("blocks of 32, MLP of 16", Blocks(32), Blocks(16)),
+    ] {
+        let config = VisionTransformerConfig::new(32, 4, 10, projection).with_mlp([mlp; 2]);
+        table.push(CountedModel {
+            model: format!("ViT CIFAR-10 {name}"),
+            count: ParameterCount::of(&config.init(device)),
+            paper: None,
+            paper_counts: NOT_PRINTED,
         });
     }
     table
@@ -147,14 +161,30 @@ mod tests {
     #[test]
     fn counts_are_those_that_the_paper_prints() {
         let table = parameter_table(&Device::flex());
-        assert_eq!(table.len(), 17);
-        for row in &table {
+        assert_eq!(table.len(), 20);
+        for row in table.iter().filter(|row| row.paper_counts != NOT_PRINTED) {
             let paper = row.paper.unwrap_or(8_635);
             assert_eq!(as_the_paper_counts(row), paper, "{}", row.model);
         }
         let not_printed: Vec<_> = table.iter().filter(|row| row.paper.is_none()).collect();
-        assert_eq!(not_printed.len(), 1);
+        assert_eq!(not_printed.len(), 4);
         assert_eq!(not_printed[0].model, "MNIST spatial circulant");
+    }
+
+    #[test]
+    fn structured_transformers_are_counted_from_their_sizes() {
+        // Patches, class token, positions, final norm and head; the norms of six blocks.
+        let around = 48 * 128 + 128 + 128 + 65 * 128 + 256 + 128 * 10 + 10 + 6 * 512;
+        let biases = 512 + 128;
+        let mlp = |block: usize| 2 * 128 * 512 / block + biases;
+        let table = parameter_table(&Device::flex());
+        let counts: Vec<_> = table[17..].iter().map(|row| row.count.total()).collect();
+        let expected = [
+            6 * (4 * (128 + 1) + mlp(8)),
+            6 * (4 * (3 * 128 + 128) + mlp(8)),
+            6 * (4 * (128 * 128 / 32 + 128) + mlp(16)),
+        ];
+        assert_eq!(counts, expected.map(|blocks| around + blocks));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! | model | module |
 //! | --- | --- |
 //! | images, or frozen features: hidden layers with tanh, a linear read-out (MNIST's as the default) | [`ImageClassifier`] |
-//! | vision transformer with dense or spectral projections | [`VisionTransformer`] |
+//! | vision transformer with dense or structured projections, role by role | [`VisionTransformer`] |
 //!
 //! [`parameter_table`] counts all of them, and [`SavedClassifier`] takes a trained one elsewhere.
 
@@ -12,15 +12,16 @@ mod block;
 mod counts;
 mod hidden_layer;
 mod image_classifier;
-
+mod projection;
 mod saved;
 mod seeds;
 mod vision_transformer;
 
-pub use attention::{Attention, Projection, ProjectionKind};
+pub use attention::Attention;
 pub use block::Block;
 pub use counts::{CountedModel, ParameterCount, parameter_table};
 pub use hidden_layer::{HiddenKind, HiddenLayer};
 pub use image_classifier::{ImageClassifier, ImageClassifierConfig};
+pub use projection::{Projection, ProjectionKind};
 pub use saved::{SavedClassifier, SavedError};
 pub use vision_transformer::{VisionTransformer, VisionTransformerConfig};

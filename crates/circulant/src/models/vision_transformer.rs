@@ -1,6 +1,6 @@
 //! A vision transformer (pre-norm): patches, a class token, learned positions, blocks of
 //! attention and a GELU MLP, a final norm, a linear head on the class token. The four
-//! projections of every attention layer are dense or spectral.
+//! projections of every attention layer and the two of every MLP are dense or structured, role by role ([`ProjectionKind`]).
 //!
 //! | data | dense | spectral, real numbers | spectral, as the paper counts |
 //! | --- | --- | --- | --- |
@@ -13,8 +13,8 @@ use burn::nn::{LayerNorm, Linear};
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::{Activation, Dropout, NoiseKey};
 
-use super::attention::{Projection, ProjectionKind};
 use super::block::{Block, BlockShape, Dropouts, new_norm, normalise};
+use super::projection::{Projection, ProjectionKind};
 use super::seeds::{Seeds, linear};
 use crate::LayerError;
 use crate::functional;
@@ -25,6 +25,16 @@ use crate::task::Classifier;
 const EMBEDDING_DEVIATION: f64 = 0.02;
 
 /// Configuration of a [`VisionTransformer`].
+///
+/// ```
+/// use circulant::models::{ParameterCount, ProjectionKind, VisionTransformerConfig};
+///
+/// // Circulant attention, and an MLP of blocks of 8 instead of matrices.
+/// let model = VisionTransformerConfig::new(32, 4, 10, ProjectionKind::Spectral)
+///     .with_mlp([ProjectionKind::Blocks(8); 2])
+///     .init(&circulant::cpu());
+/// assert_eq!(ParameterCount::of(&model).total(), 124_578);
+/// ```
 #[derive(Config, Debug)]
 pub struct VisionTransformerConfig {
     /// The side of the square images.
@@ -35,6 +45,11 @@ pub struct VisionTransformerConfig {
     pub classes: usize,
     /// The projections of the attention layers.
     pub projection: ProjectionKind,
+    /// Those of values and output, if others than those of queries and keys.
+    pub values: Option<ProjectionKind>,
+    /// Those of the MLP, into and out of its hidden layer.
+    #[config(default = "[ProjectionKind::Dense, ProjectionKind::Dense]")]
+    pub mlp: [ProjectionKind; 2],
     /// The channels of the images.
     #[config(default = 3)]
     pub channels: usize,
@@ -102,7 +117,8 @@ impl VisionTransformerConfig {
         // The key does not matter: only the rate can be wrong.
         Dropout::new(self.dropout, NoiseKey { seed: 0, stream: 0 })?;
         let block = BlockShape {
-            kind: self.projection,
+            attention: [self.projection, self.values.unwrap_or(self.projection)],
+            mlp: self.mlp,
             d: self.d,
             heads: self.heads,
             hidden: self.expansion * self.d,
@@ -118,7 +134,7 @@ impl VisionTransformerConfig {
             positions: embedding(tokens, seeds.next()),
             blocks: (0..self.depth)
                 .map(|_| Block::new(&block, seeds, device))
-                .collect(),
+                .collect::<Result<_, _>>()?,
             norm: new_norm(self.d, device),
             head: linear(self.d, self.classes, seeds.next(), device),
             dropout: self.dropout,
@@ -197,8 +213,8 @@ impl VisionTransformer {
             .iter()
             .flat_map(|block| block.attention.projections());
         projections.fold(self.num_params(), |count, projection| match projection {
-            Projection::Dense(_) => count,
             Projection::Spectral(layer) => count - layer.degrees_of_freedom() + layer.modes() + 1,
+            _ => count,
         })
     }
 }

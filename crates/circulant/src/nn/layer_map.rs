@@ -245,7 +245,7 @@ impl LayerMap {
     }
 
     /// The coordinates of filters `[C_out, C_in, H, W]`.
-    pub(super) fn coordinates(&self, filters: &[f64]) -> Vec<f64> {
+    pub(crate) fn coordinates(&self, filters: &[f64]) -> Vec<f64> {
         let mut coordinates = vec![0.0; self.operator.coordinates()];
         let transform = &self.operator.plans::<f64>().filters;
         transform

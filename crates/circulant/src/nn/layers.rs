@@ -9,7 +9,7 @@ use super::layer_map::LayerMap;
 
 /// The numbers of a layer on the host, for what is computed outside a forward pass.
 pub(crate) trait LayerValues {
-    fn map(&self) -> &LayerMap;
+    fn layer_map(&self) -> &LayerMap;
 
     fn bias_parameter(&self) -> Option<&Param<Tensor<1>>>;
 
@@ -32,7 +32,7 @@ pub(crate) trait LayerValues {
 macro_rules! spectral_layer {
     ($layer:ident $(, $flatten:ident($($axis:literal),*))?) => {
         impl crate::nn::LayerValues for $layer {
-            fn map(&self) -> &LayerMap {
+            fn layer_map(&self) -> &LayerMap {
                 &self.map
             }
 
@@ -78,7 +78,7 @@ macro_rules! spectral_layer {
 macro_rules! spatial_layer {
     ($layer:ident, $analyse:path $(, $flatten:ident($($axis:literal),*))?) => {
         impl crate::nn::LayerValues for $layer {
-            fn map(&self) -> &LayerMap {
+            fn layer_map(&self) -> &LayerMap {
                 &self.map
             }
 

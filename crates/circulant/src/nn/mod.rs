@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | [`SpectralCirculant1d`] | free real coordinates of the half spectrum | `d`, less with a mask |
 //! | [`BlockCirculant1d`] | the same, per block of a matrix of blocks of length `b` | `b ceil(d_in/b) ceil(d_out/b)`, less with a mask |
+//! | [`DiagonalCirculant1d`] | diagonals around one or several circulant matrices | `m (d + d_in + d_out)`, less with a mask |
 //! | [`SpectralBccb2d`] | the same on the half plane, per channel pair | `C_out*C_in*H*W`, less with a mask |
 //! | [`Circulant1d`] | a spatial filter | `d` |
 //! | [`Bccb2d`] | spatial filters, one per channel pair | `C_out*C_in*H*W` |
@@ -13,6 +14,7 @@ mod bias;
 mod block_circulant_1d;
 mod circulant_1d;
 mod circulant_layer;
+mod diagonal_circulant_1d;
 mod initial;
 mod layer_map;
 mod layers;
@@ -25,6 +27,7 @@ pub use bias::BiasKind;
 pub use block_circulant_1d::{BlockCirculant1d, BlockCirculant1dConfig};
 pub use circulant_1d::{Circulant1d, Circulant1dConfig};
 pub use circulant_layer::CirculantLayer;
+pub use diagonal_circulant_1d::{DiagonalCirculant1d, DiagonalCirculant1dConfig, DiagonalTerm};
 pub(crate) use initial::InitialNumbers;
 pub(crate) use layers::LayerValues;
 pub use spectral_bccb_2d::{SpectralBccb2d, SpectralBccb2dConfig};

@@ -1,4 +1,5 @@
-//! Weights of other libraries by a map of names: PyTorch models, as safetensors or as `torch.save` writes them, into Burn modules.
+//! Weights of other libraries by a map of names: PyTorch models, as safetensors or as `torch.save` writes them, into Burn modules;
+//! and C3A adapters of the `peft` package into layers of circulant blocks ([`load_c3a`]).
 //!
 //! PyTorch stores the matrix of a dense layer as `[out, in]`, Burn as `[in, out]`; timm and `torch.nn.MultiheadAttention` keep
 //! queries, keys and values in one tensor; the patch embedding is a convolution `[d, C, p, p]` there and a dense layer
@@ -19,23 +20,22 @@
 //! # Ok::<(), pretrained::PretrainedError>(())
 //! ```
 
+mod c3a;
 mod error;
 mod names;
 mod tensors;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::Tensor;
+use burn::module::Module;
 
+pub use c3a::load_c3a;
 pub use error::PretrainedError;
 pub use names::NameMap;
 
 use crate::models::VisionTransformer;
-use crate::nn::with_values;
-use crate::parameters::ParameterPath;
-use tensors::File;
+use crate::parameters::{parameter_shapes, put_values};
+use tensors::{File, is_float};
 
 /// Reads a dense vision transformer with the names of timm, torchvision or Hugging Face, which are told apart by themselves;
 /// a prefix such as `module.` may stand before them.
@@ -61,57 +61,41 @@ pub fn load<M: Module>(
     apply(module, &File::read(path.as_ref())?, names)
 }
 
-fn apply<M: Module>(module: &mut M, file: &File, names: &NameMap) -> Result<(), PretrainedError> {
-    let mut shapes = Shapes::default();
-    module.visit(&mut shapes);
-    let values = tensors::converted(file, names, &shapes.shapes)?;
-    *module = module.clone().map(&mut PutValues {
-        path: ParameterPath::default(),
-        values,
-    });
-    Ok(())
+/// A matrix of a checkpoint.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Matrix {
+    /// Its name in the file.
+    pub name: String,
+    /// As it is there.
+    pub shape: [usize; 2],
+    /// Row-major.
+    pub values: Vec<f64>,
 }
 
-/// The shapes of all parameters by their paths.
-#[derive(Default)]
-struct Shapes {
-    path: ParameterPath,
-    shapes: BTreeMap<String, Vec<usize>>,
-}
-
-impl ModuleVisitor for Shapes {
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let shape = param.lazy_shape().to_vec();
-        self.shapes.insert(self.path.name(), shape);
-    }
-}
-
-struct PutValues {
-    path: ParameterPath,
-    values: BTreeMap<String, Vec<f64>>,
-}
-
-impl ModuleMapper for PutValues {
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        match self.values.remove(&self.path.name()) {
-            Some(values) => with_values(&param, values),
-            None => param,
+/// All float tensors of a checkpoint with two axes of more than one, in the order of their names.
+pub fn matrices(path: impl AsRef<Path>) -> Result<Vec<Matrix>, PretrainedError> {
+    let file = File::read(path.as_ref())?;
+    let tensors = file.tensors()?;
+    let mut found = Vec::new();
+    for (name, tensor) in tensors.tensors() {
+        let &[rows, columns] = tensor.shape() else {
+            continue;
+        };
+        if rows > 1 && columns > 1 && is_float(tensor.dtype()) {
+            found.push(Matrix {
+                values: file.values(&name, &tensor)?,
+                name,
+                shape: [rows, columns],
+            });
         }
     }
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(found)
+}
+
+fn apply<M: Module>(module: &mut M, file: &File, names: &NameMap) -> Result<(), PretrainedError> {
+    let values = tensors::converted(file, names, &parameter_shapes(module))?;
+    *module = put_values(module.clone(), values);
+    Ok(())
 }

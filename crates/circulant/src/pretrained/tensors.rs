@@ -17,6 +17,11 @@ const PICKLES: [&[u8]; 2] = [b"PK\x03\x04", b"\x80\x02"];
 /// Where training programs put the parameters beside other things.
 const KEYS: [&str; 4] = ["state_dict", "model", "model_state_dict", "state_dict_ema"];
 
+/// Whether [`File::values`] reads it.
+pub(super) fn is_float(kind: Dtype) -> bool {
+    matches!(kind, Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16)
+}
+
 /// A checkpoint in memory, as safetensors.
 pub(super) struct File {
     pub(super) path: PathBuf,
@@ -54,15 +59,32 @@ impl File {
         self.names.iter().map(String::as_str)
     }
 
-    fn tensors(&self) -> Result<SafeTensors<'_>, PretrainedError> {
+    pub(super) fn tensors(&self) -> Result<SafeTensors<'_>, PretrainedError> {
         SafeTensors::deserialize(&self.bytes).map_err(|error| PretrainedError::Malformed {
             path: self.path.clone(),
             message: error.to_string(),
         })
     }
 
+    pub(super) fn tensor<'a>(
+        &self,
+        tensors: &SafeTensors<'a>,
+        name: &str,
+    ) -> Result<TensorView<'a>, PretrainedError> {
+        tensors
+            .tensor(name)
+            .map_err(|error| PretrainedError::Malformed {
+                path: self.path.clone(),
+                message: error.to_string(),
+            })
+    }
+
     /// The values of a tensor, row-major.
-    fn values(&self, name: &str, tensor: &TensorView<'_>) -> Result<Vec<f64>, PretrainedError> {
+    pub(super) fn values(
+        &self,
+        name: &str,
+        tensor: &TensorView<'_>,
+    ) -> Result<Vec<f64>, PretrainedError> {
         let number_type = match tensor.dtype() {
             Dtype::F64 => DType::F64,
             Dtype::F32 => DType::F32,
@@ -148,12 +170,7 @@ pub(super) fn converted(
     let mut all = BTreeMap::new();
     for assignment in assignments {
         let name = assignment.name;
-        let tensor = tensors
-            .tensor(name)
-            .map_err(|error| PretrainedError::Malformed {
-                path: file.path.clone(),
-                message: error.to_string(),
-            })?;
+        let tensor = file.tensor(&tensors, name)?;
         let part = &shapes[&assignment.targets[0]];
         for target in &assignment.targets {
             // Parts are equal, so all targets must have the shape of the first.

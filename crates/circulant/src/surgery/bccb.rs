@@ -6,7 +6,8 @@
 use burn::nn::Linear;
 
 use super::SurgeryError;
-use super::circulant::{Nearest, finite, like, relative_distance};
+use super::circulant::Nearest;
+use super::projection::{finite, like, relative_distance};
 use crate::nn::{SpectralBccb2d, SpectralBccb2dConfig, to_host};
 
 /// The BCCB layer nearest to `linear`, whose inputs are `[C_in, H, W]` and whose outputs are `[C_out, H, W]`, flattened. The bias

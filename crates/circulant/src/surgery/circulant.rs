@@ -1,15 +1,14 @@
-//! The circulant matrix nearest to a dense one, and the way back.
-//!
-//! Matrices are `[in, out]`. The circulant ones, `C[s, t] = w[(t - s) mod n]` with `n = max(in, out)`, are a subspace with the
-//! wrapped diagonals as an orthogonal basis; so the nearest one in the Frobenius norm has on each of them the mean of `W`:
-//! `w_k = mean of W[s, t] over (t - s) mod n = k`. Each has `min(in, out)` entries.
+//! The circulant matrix and the matrix of circulant blocks nearest to a dense one, and the way back.
 
-use burn::module::Param;
 use burn::nn::Linear;
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 
 use super::SurgeryError;
-use crate::nn::{BiasKind, SpectralCirculant1d, SpectralCirculant1dConfig, to_host};
+use super::projection::{KeptBias, Projection, finite, like};
+use crate::nn::{
+    BiasKind, BlockCirculant1d, BlockCirculant1dConfig, Circulant1d, DiagonalCirculant1d,
+    LayerValues, SpectralCirculant1d, SpectralCirculant1dConfig, to_host,
+};
 
 /// A structured layer in the place of a dense one.
 #[derive(Debug, Clone)]
@@ -45,123 +44,115 @@ pub fn nearest_circulant(
     bias: BiasKind,
 ) -> Result<Nearest<SpectralCirculant1d>, SurgeryError> {
     let weight = linear.weight.val();
-    let ([d_in, d_out], device) = (weight.dims(), weight.device());
-    let bias = if linear.bias.is_some() {
-        bias
-    } else {
-        BiasKind::None
-    };
+    let [d_in, d_out] = weight.dims();
+    let kept = KeptBias::of(linear, bias)?;
     let config = SpectralCirculant1dConfig::new(d_in)
         .with_d_out(Some(d_out))
-        .with_bias(bias);
-    let mut layer = config.try_init(&device)?;
+        .with_bias(kept.kind);
+    let mut layer = config.try_init(&weight.device())?;
     let values = finite(to_host(weight.clone()))?;
-    let filter = mean_of_wrapped_diagonals(&values, [d_in, d_out]);
-    let mut coordinates = vec![0.0; filter.len()];
-    let transform = &layer.operator().plans::<f64>().filters;
-    transform
-        .analyse(&filter, &mut coordinates)
-        .expect("without a mask there are as many coordinates as numbers in the filter");
-    let length = filter.len();
+    let length = d_in.max(d_out);
+    let projection = Projection::of(&values, [d_in, d_out], length);
+    let coordinates = layer.layer_map().coordinates(&projection.filters);
     layer.coordinates = like(&weight, coordinates, [length]);
-    let circulant = (0..d_in * d_out).map(|at| filter[diagonal(at, d_out, length)]);
-    let relative_error = relative_distance(&values, circulant);
-    let mut bias_error = 0.0;
-    if let Some(dense) = &linear.bias {
-        let dense = dense.val();
-        let values = finite(to_host(dense.clone()))?;
-        let kept = match bias {
-            BiasKind::None => Vec::new(),
-            BiasKind::Scalar => vec![values.iter().sum::<f64>() / values.len() as f64],
-            BiasKind::Vector => values.clone(),
-        };
-        let repeated = (0..d_out).map(|t| match kept.len() {
-            0 => 0.0,
-            1 => kept[0],
-            _ => kept[t],
-        });
-        bias_error = relative_distance(&values, repeated);
-        let length = kept.len();
-        layer.bias = (length > 0).then(|| like(&dense, kept, [length]));
-    }
+    layer.bias = kept.values;
     Ok(Nearest {
         layer,
-        relative_error,
-        bias_error,
+        relative_error: projection.relative_error,
+        bias_error: kept.error,
     })
 }
 
+/// The layer of circulant blocks of length `block` nearest to `linear` in the Frobenius norm. A vector bias keeps all of the bias, a
+/// scalar one its mean, [`BiasKind::None`] nothing; a layer without a bias stays without one.
+///
+/// ```
+/// use burn::nn::LinearConfig;
+/// use circulant::nn::BiasKind;
+/// use circulant::surgery::{nearest_blocks, to_dense};
+///
+/// let linear = LinearConfig::new(12, 8).init(&circulant::cpu());
+/// let nearest = nearest_blocks(&linear, 4, BiasKind::Vector)?;
+/// assert_eq!(nearest.layer.degrees_of_freedom(), 24);
+/// // The way back is exact up to rounding: such a matrix is its own projection.
+/// let again = nearest_blocks(&to_dense(&nearest.layer), 4, BiasKind::Vector)?;
+/// assert!(again.relative_error < 1e-6);
+/// // Blocks of one keep everything.
+/// assert!(nearest_blocks(&linear, 1, BiasKind::Vector)?.relative_error < 1e-6);
+/// # Ok::<(), circulant::surgery::SurgeryError>(())
+/// ```
+pub fn nearest_blocks(
+    linear: &Linear,
+    block: usize,
+    bias: BiasKind,
+) -> Result<Nearest<BlockCirculant1d>, SurgeryError> {
+    let weight = linear.weight.val();
+    let [d_in, d_out] = weight.dims();
+    let kept = KeptBias::of(linear, bias)?;
+    let config = BlockCirculant1dConfig::new(d_in, d_out, block).with_bias(kept.kind);
+    let mut layer = config.try_init(&weight.device())?;
+    let values = finite(to_host(weight.clone()))?;
+    let projection = Projection::of(&values, [d_in, d_out], block);
+    let [channels_in, channels_out] = layer.blocks();
+    let coordinates = layer.layer_map().coordinates(&projection.filters);
+    layer.coordinates = like(&weight, coordinates, [block, channels_in, channels_out]);
+    layer.bias = kept.values;
+    Ok(Nearest {
+        layer,
+        relative_error: projection.relative_error,
+        bias_error: kept.error,
+    })
+}
+
+/// A structured layer over the last axis that is some matrix and some bias.
+pub trait Structured {
+    /// `[d_in, d_out]`.
+    fn matrix(&self) -> Tensor<2>;
+
+    /// `[1]` or `[d_out]`.
+    fn bias(&self) -> Option<Tensor<1>>;
+
+    /// A parameter, for device, number type and whether the layer is trained.
+    fn example(&self) -> Tensor<1>;
+}
+
+macro_rules! structured {
+    ($($layer:ty, $layer_name:ident => $example:expr;)*) => {$(
+        impl Structured for $layer {
+            fn matrix(&self) -> Tensor<2> {
+                self.dense_matrix()
+            }
+
+            fn bias(&self) -> Option<Tensor<1>> {
+                self.bias.as_ref().map(|bias| bias.val())
+            }
+
+            fn example(&self) -> Tensor<1> {
+                let $layer_name = self;
+                $example
+            }
+        }
+    )*};
+}
+
+structured! {
+    SpectralCirculant1d, layer => layer.coordinates.val();
+    BlockCirculant1d, layer => layer.coordinates.val().flatten(0, 2);
+    Circulant1d, layer => layer.filter.val();
+    DiagonalCirculant1d, layer => layer.terms[0].circulant.coordinates.val();
+}
+
 /// The dense layer that computes the same as `layer`.
-pub fn to_dense(layer: &SpectralCirculant1d) -> Linear {
-    let coordinates = layer.coordinates.val();
-    let mut filter = vec![0.0; layer.layout().length()];
-    let transform = &layer.operator().plans::<f64>().filters;
-    transform
-        .synthesise(&to_host(coordinates.clone()), &mut filter)
-        .expect("sizes of one layout");
-    let (d_in, d_out, length) = (layer.d_in(), layer.d_out(), filter.len());
-    let entries = (0..d_in * d_out).map(|at| filter[diagonal(at, d_out, length)]);
-    let bias = layer.bias.as_ref().map(|bias| {
-        let bias = bias.val();
+pub fn to_dense(layer: &impl Structured) -> Linear {
+    let (matrix, example) = (layer.matrix(), layer.example());
+    let shape = matrix.dims();
+    let bias = layer.bias().map(|bias| {
         let values = to_host(bias.clone());
-        let repeated = (0..d_out).map(|t| values[t % values.len()]).collect();
-        like(&bias, repeated, [d_out])
+        let repeated = (0..shape[1]).map(|t| values[t % values.len()]).collect();
+        like(&bias, repeated, [shape[1]])
     });
     Linear {
-        weight: like(&coordinates, entries.collect(), [d_in, d_out]),
+        weight: like(&example, to_host(matrix), shape),
         bias,
     }
-}
-
-/// On which wrapped diagonal the entry at this place of a row-major matrix lies.
-fn diagonal(at: usize, d_out: usize, length: usize) -> usize {
-    let (s, t) = (at / d_out, at % d_out);
-    (t + length - s) % length
-}
-
-pub(super) fn mean_of_wrapped_diagonals(values: &[f64], [d_in, d_out]: [usize; 2]) -> Vec<f64> {
-    let length = d_in.max(d_out);
-    let mut filter = vec![0.0; length];
-    for (at, value) in values.iter().enumerate() {
-        filter[diagonal(at, d_out, length)] += value;
-    }
-    let entries = d_in.min(d_out) as f64;
-    filter.iter_mut().for_each(|w| *w /= entries);
-    filter
-}
-
-/// `norm(a - b)/norm(a)`; 0 if both are zero.
-pub(super) fn relative_distance(a: &[f64], b: impl Iterator<Item = f64>) -> f64 {
-    let distance: f64 = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum();
-    let size: f64 = a.iter().map(|a| a * a).sum();
-    if distance == 0.0 {
-        0.0
-    } else {
-        (distance / size).sqrt()
-    }
-}
-
-pub(super) fn finite(values: Vec<f64>) -> Result<Vec<f64>, SurgeryError> {
-    if values.iter().all(|value| value.is_finite()) {
-        Ok(values)
-    } else {
-        Err(SurgeryError::NotFinite {
-            layer: "the layer".into(),
-        })
-    }
-}
-
-/// A parameter on the device of `source`, with its number type and as trainable as it.
-pub(super) fn like<const S: usize, const D: usize>(
-    source: &Tensor<S>,
-    values: Vec<f64>,
-    shape: [usize; D],
-) -> Param<Tensor<D>> {
-    let options = (&source.device(), source.dtype());
-    let tensor = Tensor::from_data(TensorData::new(values, shape), options);
-    let param = Param::from_tensor(tensor);
-    if source.device().is_autodiff() {
-        return param.set_require_grad(source.is_require_grad());
-    }
-    param
 }

@@ -23,6 +23,19 @@ pub enum SurgeryError {
         /// `[in, out]`.
         got: [usize; 2],
     },
+    /// A parameter that the dense module has nothing for.
+    #[error(
+        "{path}: expected a parameter of the shape {expected:?}, or the weight of a dense layer for a structured one, {found}; \
+         give both modules the same paths and sizes"
+    )]
+    NoSource {
+        /// The parameter.
+        path: String,
+        /// Its shape.
+        expected: Vec<usize>,
+        /// What the dense module has.
+        found: String,
+    },
     /// Sizes that no layer can have.
     #[error(transparent)]
     Layer(#[from] LayerError),

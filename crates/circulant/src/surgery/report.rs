@@ -4,7 +4,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
 use super::SurgeryError;
-use super::circulant::{finite, mean_of_wrapped_diagonals, relative_distance};
+use super::projection::{Projection, finite};
 use crate::nn::to_host;
 use crate::parameters::ParameterPath;
 
@@ -44,36 +44,37 @@ impl LinearReport {
 /// # Ok::<(), circulant::surgery::SurgeryError>(())
 /// ```
 pub fn linear_report<M: Module>(module: &M) -> Result<Vec<LinearReport>, SurgeryError> {
-    let mut found = LinearSearch::default();
+    each_linear(module, |path, shape, values| LinearReport {
+        path: path.to_owned(),
+        shape,
+        relative_error: Projection::of(values, shape, shape[0].max(shape[1])).relative_error,
+    })
+}
+
+/// Something about the matrix of every `Linear` of a module, from its path, shape and values.
+pub(super) fn each_linear<M: Module, R>(
+    module: &M,
+    make: impl Fn(&str, [usize; 2], &[f64]) -> R,
+) -> Result<Vec<R>, SurgeryError> {
+    let mut found = LinearSearch {
+        path: ParameterPath::default(),
+        stack: Vec::new(),
+        make,
+        layers: Vec::new(),
+    };
     module.visit(&mut found);
     found.layers.into_iter().collect()
 }
 
-#[derive(Default)]
-struct LinearSearch {
+struct LinearSearch<F, R> {
     path: ParameterPath,
     /// Names and containers on the way to the parameter at hand.
     stack: Vec<(String, String)>,
-    layers: Vec<Result<LinearReport, SurgeryError>>,
+    make: F,
+    layers: Vec<Result<R, SurgeryError>>,
 }
 
-impl LinearSearch {
-    fn report(path: String, weight: Tensor<2>) -> Result<LinearReport, SurgeryError> {
-        let shape = weight.dims();
-        let values = finite(to_host(weight)).map_err(SurgeryError::of_layer(&path))?;
-        let filter = mean_of_wrapped_diagonals(&values, shape);
-        let length = filter.len();
-        let entry = |at: usize| filter[(at % shape[1] + length - at / shape[1]) % length];
-        let relative_error = relative_distance(&values, (0..values.len()).map(entry));
-        Ok(LinearReport {
-            path,
-            shape,
-            relative_error,
-        })
-    }
-}
-
-impl ModuleVisitor for LinearSearch {
+impl<F: Fn(&str, [usize; 2], &[f64]) -> R, R> ModuleVisitor for LinearSearch<F, R> {
     fn enter_module(&mut self, name: &str, container: &str) {
         self.path.enter(name, container);
         self.stack.push((name.to_owned(), container.to_owned()));
@@ -96,6 +97,9 @@ impl ModuleVisitor for LinearSearch {
         let path = name.trim_end_matches("weight").trim_end_matches('.');
         // D is 2: the same tensor under its type.
         let weight = Tensor::<2>::from_dispatch(param.val().into_dispatch());
-        self.layers.push(Self::report(path.to_owned(), weight));
+        let shape = weight.dims();
+        let values = finite(to_host(weight)).map_err(SurgeryError::of_layer(path));
+        let made = values.map(|values| (self.make)(path, shape, &values));
+        self.layers.push(made);
     }
 }

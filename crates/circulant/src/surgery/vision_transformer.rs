@@ -48,13 +48,18 @@ pub fn to_spectral_projections(
     Ok((model, reports))
 }
 
-/// The model with dense matrices in the place of spectral projections. It computes the same.
+/// The model with dense matrices in the place of structured projections. It computes the same.
 pub fn to_dense_projections(mut model: VisionTransformer) -> VisionTransformer {
     for block in &mut model.blocks {
-        for (_, projection) in projections(&mut block.attention) {
-            if let Projection::Spectral(layer) = &*projection {
-                *projection = Projection::Dense(to_dense(layer));
-            }
+        let attention = projections(&mut block.attention).map(|(_, projection)| projection);
+        let mlp = [&mut block.expand, &mut block.contract];
+        for projection in attention.into_iter().chain(mlp) {
+            *projection = Projection::Dense(match &*projection {
+                Projection::Dense(_) => continue,
+                Projection::Spectral(layer) => to_dense(layer),
+                Projection::Diagonal(layer) => to_dense(layer),
+                Projection::Blocks(layer) => to_dense(layer),
+            });
         }
     }
     model

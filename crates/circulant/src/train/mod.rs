@@ -21,7 +21,7 @@
 //!
 //! # let folder = tempfile::tempdir()?;
 //! let schedule = WarmUpCosine { peak: 1e-3, warm_up: 2, steps: 10 };
-//! let mut trainer = Trainer::new(model, TrainerConfig { seed: 0, schedule, spectral_rate: 1.0, weight_decay: 1e-4 })?;
+//! let mut trainer = Trainer::new(model, TrainerConfig { seed: 0, schedule, spectral_rate: 1.0, length_power: 0.0, weight_decay: 1e-4 })?;
 //! let images = Tensor::<4>::ones([2, 3, 8, 8], &device); // yours
 //! let first = trainer.step(images.clone(), &[0, 2])?;
 //! trainer.save(folder.path().join("checkpoint.safetensors"), &Default::default())?;

@@ -31,6 +31,9 @@ pub struct TrainerConfig {
     /// Optimisers such as Adan move every number by about the learning rate, whatever its size. A coordinate of an initial circulant layer is of
     /// size 1, a weight of a dense one of size `1/sqrt(d)`: with `sqrt(d)` here, both layers change their outputs at about the same pace.
     pub spectral_rate: f64,
+    /// And this power of the length of the layer's transform (`d` of a circulant layer, `b` of blocks): 0 for the same rate for all, 0.5 for
+    /// layers of different structures that change their outputs at about the same pace.
+    pub length_power: f64,
     /// The weight decay of Adan.
     pub weight_decay: f64,
 }
@@ -52,8 +55,8 @@ pub struct Trainer<M> {
     /// Only a step takes it out.
     model: Option<M>,
     optimizer: ModuleOptimizer,
-    /// The spectral coordinates, if their learning rate is another.
-    spectral: Vec<ParamId>,
+    /// Spectral coordinates whose learning rate is another, and how many times as large it is.
+    spectral: Vec<(f64, Vec<ParamId>)>,
     step: u64,
     config: TrainerConfig,
 }
@@ -64,6 +67,7 @@ impl<M: Module> Trainer<M> {
         let TrainerConfig {
             schedule,
             spectral_rate,
+            length_power,
             weight_decay,
             ..
         } = config;
@@ -91,6 +95,12 @@ impl<M: Module> Trainer<M> {
             spectral_rate,
             positive(spectral_rate),
         )?;
+        setting(
+            "the power of the length",
+            "between -2 and 2",
+            length_power,
+            length_power.abs() <= 2.0,
+        )?;
         let fits = weight_decay == 0.0 || positive(weight_decay);
         setting(
             "the weight decay",
@@ -110,13 +120,21 @@ impl<M: Module> Trainer<M> {
             ..FusedAdan::default()
         };
         let model = with_stable_ids(model);
-        let spectral = if spectral_rate == 1.0 {
-            Vec::new()
-        } else {
-            let found = trained_parameters(&model).into_iter();
-            let spectral = found.filter(|found| found.spectrum.is_some());
-            spectral.map(|found| found.id).collect()
-        };
+        let mut spectral: Vec<(f64, Vec<ParamId>)> = Vec::new();
+        for found in trained_parameters(&model) {
+            let Some(layout) = found.spectrum else {
+                continue;
+            };
+            let (height, width) = layout.grid();
+            let factor = spectral_rate * ((height * width) as f64).powf(length_power);
+            if factor == 1.0 {
+                continue;
+            }
+            match spectral.iter_mut().find(|(other, _)| *other == factor) {
+                Some((_, ids)) => ids.push(found.id),
+                None => spectral.push((factor, vec![found.id])),
+            }
+        }
         Ok(Self {
             model: Some(model),
             optimizer: optimizer.init(),
@@ -182,10 +200,9 @@ impl<M: Module> Trainer<M> {
             .take()
             .expect("there is always a model between steps");
         let rate = self.config.schedule.at(step);
-        if !self.spectral.is_empty() {
-            let own = GradientsParams::from_params(&mut gradients, &model, &self.spectral);
-            let rate = rate * self.config.spectral_rate;
-            model = self.optimizer.step(rate, model, own);
+        for (factor, ids) in &self.spectral {
+            let own = GradientsParams::from_params(&mut gradients, &model, ids);
+            model = self.optimizer.step(rate * factor, model, own);
         }
         let rest = GradientsParams::from_grads(gradients, &model);
         self.model = Some(self.optimizer.step(rate, model, rest));
@@ -260,12 +277,16 @@ impl<M: Module> Trainer<M> {
             1.0 => String::new(),
             rate => format!(", {rate} times as much for spectral coordinates"),
         };
+        let by_length = match self.config.length_power {
+            0.0 => String::new(),
+            power => format!(", times the length to the power of {power}"),
+        };
         [
             ("format", format!("{FORMAT}{VERSION}")),
             ("seed", self.config.seed.to_string()),
             (
                 "learning rate",
-                format!("{peak}, {warm_up} steps of warm-up{spectral}"),
+                format!("{peak}, {warm_up} steps of warm-up{spectral}{by_length}"),
             ),
             ("steps", steps.to_string()),
             ("weight decay", self.config.weight_decay.to_string()),

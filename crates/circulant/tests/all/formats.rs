@@ -137,6 +137,7 @@ fn trainer() -> Trainer<VisionTransformer> {
         seed: 1,
         schedule,
         spectral_rate: 2.0,
+        length_power: 0.0,
         weight_decay: 1e-4,
     };
     Trainer::new(transformer(), config).expect("a sound fixture")

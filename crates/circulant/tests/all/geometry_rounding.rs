@@ -11,7 +11,8 @@ use circulant::geometry::{
 };
 use circulant::models::{HiddenKind, ImageClassifierConfig};
 use circulant::nn::{
-    Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, SpectralBccb2d, SpectralBccb2dConfig,
+    Bccb2d, Bccb2dConfig, Circulant1d, Circulant1dConfig, DiagonalCirculant1d,
+    DiagonalCirculant1dConfig, SpectralBccb2d, SpectralBccb2dConfig,
 };
 use circulant::task::Classifier;
 
@@ -127,6 +128,45 @@ impl Lipschitz for Images {
     }
 }
 
+/// Two products of circulant and diagonal matrices.
+#[derive(Module, Debug)]
+struct Diagonals {
+    hidden: DiagonalCirculant1d,
+    output: Linear,
+}
+
+impl Diagonals {
+    fn new(features: usize, device: &Device) -> Self {
+        let config = DiagonalCirculant1dConfig::new(features).with_terms(2);
+        let mut hidden = config.with_seed(Some(features as u64)).init(device);
+        for term in &mut hidden.terms {
+            let diagonal = random::<1>(8, [features], device) * 3.0;
+            term.after = Some(Param::from_tensor(diagonal));
+        }
+        hidden.bias = Some(Param::from_tensor(random(9, [features], device)));
+        Self {
+            hidden,
+            output: LinearConfig::new(features, 3).with_bias(false).init(device),
+        }
+    }
+}
+
+impl Classifier<2> for Diagonals {
+    fn logits(&self, x: Tensor<2>) -> Tensor<2> {
+        self.output.forward(self.hidden.forward_tanh(x))
+    }
+}
+
+impl Lipschitz for Diagonals {
+    fn network_bound(&self) -> Result<NetworkBound, GeometryError> {
+        Ok(NetworkBound::sequence([
+            NetworkBound::layer("hidden", &self.hidden)?,
+            NetworkBound::activation(LipschitzActivation::Tanh),
+            NetworkBound::layer("output", &self.output)?,
+        ]))
+    }
+}
+
 fn norm(row: &[f64]) -> f64 {
     row.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
@@ -209,6 +249,14 @@ fn rounding_errors_stay_within_their_bound() {
             share = share.max(rounding_share(&model, x));
         }
         shares.push((format!("{features} features in blocks of {block}"), share));
+    }
+    for features in [1, 8, 37, 250] {
+        let model = Diagonals::new(features, &device);
+        let mut share = 0.0_f64;
+        for x in batches(5, [0, features], &device) {
+            share = share.max(rounding_share(&model, x));
+        }
+        shares.push((format!("diagonals {features}"), share));
     }
     for grid in [[4, 6], [7, 5], [1, 17], [19, 3]] {
         let model = Images::new(grid, &device);

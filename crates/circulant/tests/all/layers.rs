@@ -10,7 +10,7 @@ use circulant::models::{
 };
 use circulant::nn::{
     Bccb2dConfig, BiasKind, BlockCirculant1dConfig, Circulant1dConfig, CirculantLayer,
-    SpectralBccb2dConfig, SpectralCirculant1dConfig,
+    DiagonalCirculant1dConfig, SpectralBccb2dConfig, SpectralCirculant1dConfig,
 };
 use circulant::operator::Activation;
 use circulant::task::Classifier;
@@ -91,6 +91,15 @@ fn initial_layers_keep_the_variance() {
         gains.push(gain(|seed| {
             let config = BlockCirculant1dConfig::new(d_in, d_out, block)
                 .with_modes(modes)
+                .with_seed(Some(seed));
+            host(config.init(&device).forward(unit(seed + 1000, [4, d_in])))
+        }));
+    }
+    for (d_in, d_out, terms) in [(48, 48, 1), (30, 50, 3)] {
+        gains.push(gain(|seed| {
+            let config = DiagonalCirculant1dConfig::new(d_in)
+                .with_d_out(Some(d_out))
+                .with_terms(terms)
                 .with_seed(Some(seed));
             host(config.init(&device).forward(unit(seed + 1000, [4, d_in])))
         }));

@@ -1,5 +1,6 @@
 //! The tests that run with f32 as the float type, as users do, in one program: it is linked once.
 
+mod adapters;
 mod calibration;
 mod checkpoints;
 #[path = "../common/mod.rs"]

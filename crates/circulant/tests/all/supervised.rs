@@ -30,6 +30,7 @@ fn config() -> TrainerConfig {
             steps: STEPS,
         },
         spectral_rate: 1.0,
+        length_power: 0.0,
         weight_decay: 0.01,
     }
 }
@@ -190,6 +191,53 @@ fn parameters(model: &VisionTransformer) -> BTreeMap<String, Vec<f64>> {
     let mut all = ByPath::default();
     model.visit(&mut all);
     all.found
+}
+
+/// A factor of the learning rate is that factor of a first step of Adan, layer by layer.
+#[test]
+fn the_rate_may_follow_the_length() {
+    let start = || {
+        VisionTransformerConfig::new(6, 3, 3, ProjectionKind::Spectral)
+            .with_mlp([ProjectionKind::Blocks(4), ProjectionKind::Dense])
+            .with_d(8)
+            .with_depth(1)
+            .with_heads(2)
+            .with_dropout(0.0)
+            .init(&circulant::cpu().autodiff())
+    };
+    let after = |power: f64| {
+        let mut config = config();
+        config.length_power = power;
+        let mut run = Trainer::new(start(), config).unwrap();
+        step(&mut run);
+        parameters(run.model())
+    };
+    let (before, same, longer) = (parameters(&start()), after(0.0), after(1.0));
+    let (mut seen, mut moved) = (0, 0.0);
+    for (path, before) in &before {
+        let factor = match path.as_str() {
+            "blocks.0.attention.query.coordinates" => 8.0,
+            "blocks.0.expand.coordinates" => 4.0,
+            "blocks.0.contract.weight" => 1.0,
+            _ => continue,
+        };
+        seen += 1;
+        for ((start, same), longer) in before.iter().zip(&same[path]).zip(&longer[path]) {
+            let (same, longer) = (same - start, longer - start);
+            // f32 parameters, and a first step that is not quite proportional to the rate: weight decay divides.
+            let room = 1e-3 * longer.abs() + 5e-6;
+            moved += longer.abs();
+            assert!(
+                (longer - factor * same).abs() < room,
+                "{path} {same} {longer}"
+            );
+        }
+    }
+    assert_eq!(seen, 3);
+    assert!(moved > 0.1, "{moved}");
+    let mut wrong = config();
+    wrong.length_power = f64::NAN;
+    assert!(Trainer::new(start(), wrong).is_err());
 }
 
 #[test]

@@ -150,6 +150,7 @@ fn dropout_only_in_training_and_by_its_key() {
 /// Every parameter of a whole model with dropout, by the change of the loss in one direction.
 #[test]
 fn a_whole_model_has_its_gradients() {
+    use ProjectionKind::{Blocks, Dense, Diagonal, Spectral};
     use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
     use burn::tensor::Gradients;
 
@@ -182,14 +183,26 @@ fn a_whole_model_has_its_gradients() {
         let config = VisionTransformerConfig::new(4, 2, 3, kind);
         config.with_d(6).with_heads(3).with_depth(2).init(&device)
     };
-    let converted = |bias| {
-        to_spectral_projections(model(ProjectionKind::Dense), bias)
-            .unwrap()
-            .0
+    let converted = |bias| to_spectral_projections(model(Dense), bias).unwrap().0;
+    let roles = |projection, values, mlp| {
+        let config = VisionTransformerConfig::new(4, 2, 3, projection)
+            .with_values(values)
+            .with_mlp(mlp);
+        config.with_d(6).with_heads(3).with_depth(2).init(&device)
     };
     for (kind, model) in [
-        ("dense", model(ProjectionKind::Dense)),
-        ("spectral", model(ProjectionKind::Spectral)),
+        ("blocks", roles(Blocks(3), None, [Blocks(2), Blocks(4)])),
+        ("diagonals", roles(Diagonal, None, [Dense, Diagonal])),
+        (
+            "scores only",
+            roles(Spectral, Some(Dense), [Spectral, Dense]),
+        ),
+        (
+            "blocks that do not divide",
+            roles(Blocks(4), Some(Blocks(6)), [Dense, Blocks(5)]),
+        ),
+        ("dense", model(Dense)),
+        ("spectral", model(Spectral)),
         ("a bias per projection", converted(BiasKind::Scalar)),
         ("a bias per feature", converted(BiasKind::Vector)),
     ] {

@@ -15,9 +15,7 @@ use crate::experiments::interrupt::Interrupt;
 use crate::experiments::version::VERSION;
 use crate::experiments::vit::curvature::CurvatureSettings;
 use crate::experiments::vit::sets::{VitRequest, VitSets};
-use crate::experiments::vit::settings::{
-    ProjectionChoice, VitConfig, VitData, VitModel, VitTraining,
-};
+use crate::experiments::vit::settings::{Projections, VitConfig, VitData, VitModel, VitTraining};
 use crate::experiments::vit::{VitPlan, plain};
 use circulant_data::Normalisation;
 
@@ -31,6 +29,7 @@ use circulant_data::Normalisation;
 #[command(after_help = "Examples:
   circulant reproduce vit --epochs 16
   circulant reproduce vit --budget 60m
+  circulant reproduce vit --models spectral+block-8,diagonal+block-16 --length-power 0.5 --epochs 6
   circulant reproduce vit --data pictures/ --size 64x64 --models spectral --flip --crop 4
   circulant reproduce vit --data glyphs --first 500 --epochs 2 --out runs/quick")]
 pub(super) struct Vit {
@@ -40,14 +39,11 @@ pub(super) struct Vit {
     /// The folder for everything.
     #[arg(long, value_name = "FOLDER", default_value = "runs/vit")]
     out: PathBuf,
-    /// Models, separated by commas.
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_value = "dense,spectral"
-    )]
-    models: Vec<ProjectionChoice>,
+    /// Models, separated by commas. A model is its projections, role by role: ATTENTION[:VALUES][+MLP_IN[+MLP_OUT]], each `dense`, `spectral`
+    /// (circulant), `diagonal` (a circulant matrix between two diagonal ones) or `block-16` (circulant blocks of that length). VALUES are
+    /// those of values and output; the MLP is dense unless given, and MLP_OUT is as MLP_IN.
+    #[arg(long, value_delimiter = ',', default_value = "dense,spectral")]
+    models: Vec<Projections>,
     /// Seeds, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "0")]
     seeds: Vec<u64>,
@@ -71,6 +67,15 @@ pub(super) struct Vit {
     /// projections change their outputs at about the same pace.
     #[arg(long, default_value_t = 1.0, value_name = "X")]
     spectral_rate: f64,
+    /// And this power of the length of a layer's transform: with 0.5 circulant matrices and blocks of every length change their outputs at
+    /// about the pace of dense ones.
+    #[arg(
+        long,
+        default_value_t = 0.0,
+        value_name = "POWER",
+        allow_negative_numbers = true
+    )]
+    length_power: f64,
     /// The weight decay of Adan.
     #[arg(long, default_value_t = 1e-4, value_name = "RATE")]
     weight_decay: f64,
@@ -173,6 +178,7 @@ impl Vit {
                         batch: self.batch,
                         learning_rate: self.learning_rate,
                         spectral_rate: self.spectral_rate,
+                        length_power: self.length_power,
                         weight_decay: self.weight_decay,
                         patience: self.patience,
                         seed,

@@ -140,7 +140,7 @@ impl VitPlan {
 
     fn outcome(&self, folder: VitFolder) -> anyhow::Result<VitOutcome> {
         let config = &folder.config;
-        let name = config.model.projection.name();
+        let name = &config.model.projection.name();
         let (model, _) = folder.model(&folder.best())?;
         let title = format!("{name}, test set");
         let values = logits(&model, &self.sets.test, &config.data.normalisation, &title)?;
@@ -181,7 +181,8 @@ impl VitPlan {
         let facts = DataFacts::of(&self.sets.images.training);
         let mut runs = Vec::new();
         for config in &self.configs {
-            let name = config.model.projection.name();
+            // A colon is no part of a file's name everywhere.
+            let name = config.model.projection.name().replace(':', "_");
             let path = self
                 .out
                 .join("runs")

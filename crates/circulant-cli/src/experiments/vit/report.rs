@@ -22,6 +22,12 @@ pub fn document(experiment: &VitExperiment, results: &VitResults) -> Document {
         1.0 => String::new(),
         rate => format!(" ({rate} times as much for spectral coordinates)"),
     };
+    let spectral = match settings.length_power {
+        0.0 => spectral,
+        power => format!(
+            "{spectral} (times the length of a circulant matrix or block to the power of {power})"
+        ),
+    };
     Document {
         title: format!("Vision transformers on {}", results.data),
         intro: vec![
@@ -55,7 +61,7 @@ pub fn document(experiment: &VitExperiment, results: &VitResults) -> Document {
 fn main_table(experiment: &VitExperiment, results: &VitResults) -> Section {
     let data = experiment.plan.sets.paper;
     let row = |model: &VitResult| {
-        let paper = data.map(|data| paper::row(data, model.name));
+        let paper = data.and_then(|data| paper::row(data, model.name));
         let epochs = |pick: fn(&VitRunResult) -> u64| -> String {
             let epochs: Vec<String> = model.runs.iter().map(|run| pick(run).to_string()).collect();
             epochs.join(", ")
@@ -65,7 +71,7 @@ fn main_table(experiment: &VitExperiment, results: &VitResults) -> Section {
             None => cell,
         };
         ComparisonRow {
-            name: model.name.name().to_owned(),
+            name: model.name.name(),
             facts: vec![
                 Cell::Count(model.parameters as u64),
                 below(
@@ -189,7 +195,7 @@ fn curvature(experiment: &VitExperiment, results: &VitResults) -> Section {
                     .plan
                     .sets
                     .paper
-                    .map(|data| paper::curvature(data, model.name, space.subspace));
+                    .and_then(|data| paper::curvature(data, model.name, space.subspace));
                 let value = |eigenvalue: &super::curvature::Eigenvalue| Cell::Number {
                     value: eigenvalue.value,
                     digits: 3,
@@ -197,7 +203,9 @@ fn curvature(experiment: &VitExperiment, results: &VitResults) -> Section {
                     best: false,
                 };
                 let theirs = |which: usize, digits| {
-                    paper.map_or(Cell::Missing, |values| Cell::number(values[which], digits))
+                    paper.map_or(Cell::Missing, |values: [f64; 2]| {
+                        Cell::number(values[which], digits)
+                    })
                 };
                 rows.push(vec![
                     Cell::text(model.name.name()),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::super::values::Values;
 use super::curvature::Measured;
 use super::folder::EpochLine;
-use super::settings::{ProjectionChoice, VitConfig};
+use super::settings::{Projections, VitConfig};
 use circulant::metrics::ClassMetrics;
 
 /// One run.
@@ -33,7 +33,7 @@ pub struct VitRunResult {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VitResult {
     /// Its projections.
-    pub name: ProjectionChoice,
+    pub name: Projections,
     /// Real parameters.
     pub parameters: usize,
     /// As the paper counts.
@@ -69,7 +69,7 @@ pub struct VitResults {
 
 impl VitResult {
     /// Of the runs of one model.
-    pub fn new(name: ProjectionChoice, counts: [usize; 2], runs: Vec<VitRunResult>) -> Self {
+    pub fn new(name: Projections, counts: [usize; 2], runs: Vec<VitRunResult>) -> Self {
         let values = |pick: fn(&VitRunResult) -> f64| Values::new(runs.iter().map(pick).collect());
         Self {
             name,

@@ -1,12 +1,13 @@
 //! All settings of a run, as its `config.toml` has them.
 
 use std::path::Path;
+use std::str::FromStr;
 
 use anyhow::{Context, ensure};
+use circulant::LayerError;
 use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
 use circulant::train::{TrainerConfig, WarmUpCosine};
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::super::config::Draw;
 use super::super::folder::DataFacts;
@@ -50,8 +51,8 @@ pub struct VitData {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VitModel {
-    /// The projections of attention.
-    pub projection: ProjectionChoice,
+    /// The projections of attention and MLP.
+    pub projection: Projections,
     /// The side of a patch.
     pub patch: usize,
     /// The width of a token.
@@ -81,6 +82,9 @@ pub struct VitTraining {
     /// The learning rate of spectral coordinates, in units of `learning_rate`.
     #[serde(default = "one")]
     pub spectral_rate: f64,
+    /// And this power of the length of a layer's transform.
+    #[serde(default)]
+    pub length_power: f64,
     /// The weight decay of Adan.
     pub weight_decay: f64,
     /// Stops after so many epochs without a smaller validation loss; 0 never does.
@@ -98,26 +102,84 @@ fn one() -> f64 {
     1.0
 }
 
-/// Which projections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProjectionChoice {
-    /// Matrices.
-    Dense,
-    /// Circulant matrices.
-    Spectral,
+/// Which projections, role by role: `ATTENTION[:VALUES][+MLP_IN[+MLP_OUT]]`.
+///
+/// `VALUES` are those of values and output, if others than those of queries and keys; without the rest the MLP is dense, and
+/// without `MLP_OUT` it is as `MLP_IN`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Projections {
+    /// Of queries and keys.
+    pub scores: ProjectionKind,
+    /// Of values and output.
+    pub values: ProjectionKind,
+    /// Into and out of the hidden layer of the MLP.
+    pub mlp: [ProjectionKind; 2],
 }
 
-impl ProjectionChoice {
-    /// Both, as the paper lists them.
-    pub const ALL: [Self; 2] = [Self::Dense, Self::Spectral];
+impl Projections {
+    /// Matrices.
+    pub const DENSE: Self = Self::attention(ProjectionKind::Dense);
+    /// Circulant matrices in attention.
+    pub const SPECTRAL: Self = Self::attention(ProjectionKind::Spectral);
 
-    /// For folders and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Dense => "dense",
-            Self::Spectral => "spectral",
+    const fn attention(kind: ProjectionKind) -> Self {
+        Self {
+            scores: kind,
+            values: kind,
+            mlp: [ProjectionKind::Dense; 2],
         }
+    }
+
+    /// For folders, files and JSON: what [`FromStr`] reads.
+    pub fn name(self) -> String {
+        let mut name = self.scores.name();
+        if self.values != self.scores {
+            name += &format!(":{}", self.values.name());
+        }
+        let [mlp_in, mlp_out] = self.mlp;
+        if self.mlp != [ProjectionKind::Dense; 2] {
+            name += &format!("+{}", mlp_in.name());
+        }
+        if mlp_in != mlp_out {
+            name += &format!("+{}", mlp_out.name());
+        }
+        name
+    }
+}
+
+impl FromStr for Projections {
+    type Err = LayerError;
+
+    fn from_str(text: &str) -> Result<Self, LayerError> {
+        let wrong = || LayerError::Projection {
+            got: text.to_owned(),
+        };
+        let mut roles = text.split('+');
+        let attention = roles.next().ok_or_else(wrong)?;
+        let (scores, values) = attention.split_once(':').unwrap_or((attention, attention));
+        let mlp_in = roles.next().unwrap_or("dense");
+        let mlp_out = roles.next().unwrap_or(mlp_in);
+        if roles.next().is_some() {
+            return Err(wrong());
+        }
+        Ok(Self {
+            scores: scores.parse()?,
+            values: values.parse()?,
+            mlp: [mlp_in.parse()?, mlp_out.parse()?],
+        })
+    }
+}
+
+impl Serialize for Projections {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Projections {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -130,6 +192,7 @@ impl Default for VitTraining {
             batch: 128,
             learning_rate: 1e-3,
             spectral_rate: 1.0,
+            length_power: 0.0,
             weight_decay: 1e-4,
             patience: 0,
             seed: 0,
@@ -141,7 +204,7 @@ impl Default for VitTraining {
 
 impl VitModel {
     /// The paper's model; 4 heads and dropout 0.1 are those of its authors' code.
-    pub fn paper(projection: ProjectionChoice, patch: usize) -> Self {
+    pub fn paper(projection: Projections, patch: usize) -> Self {
         Self {
             projection,
             patch,
@@ -160,11 +223,14 @@ impl VitModel {
             height == width,
             "expected square images, found {height} x {width}; scale them first, for instance with --size"
         );
-        let projection = match self.projection {
-            ProjectionChoice::Dense => ProjectionKind::Dense,
-            ProjectionChoice::Spectral => ProjectionKind::Spectral,
-        };
-        let config = VisionTransformerConfig::new(height, self.patch, data.classes, projection)
+        let Projections {
+            scores,
+            values,
+            mlp,
+        } = self.projection;
+        let config = VisionTransformerConfig::new(height, self.patch, data.classes, scores)
+            .with_values(Some(values))
+            .with_mlp(mlp)
             .with_channels(channels)
             .with_d(self.d)
             .with_depth(self.depth)
@@ -234,6 +300,7 @@ impl VitConfig {
                 f64::MIN_POSITIVE,
             ),
             ("training.weight_decay", training.weight_decay, 0.0),
+            ("training.length_power", training.length_power, -2.0),
         ] {
             ensure!(
                 number >= least && number.is_finite(),
@@ -253,7 +320,54 @@ impl VitConfig {
                 steps: self.training.epochs * per_epoch,
             },
             spectral_rate: self.training.spectral_rate,
+            length_power: self.training.length_power,
             weight_decay: self.training.weight_decay,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_read_as_they_are_written() {
+        let kinds = ["dense", "spectral", "diagonal", "block-16"];
+        for scores in kinds {
+            for values in kinds {
+                for mlp_in in kinds {
+                    for mlp_out in kinds {
+                        let text = format!("{scores}:{values}+{mlp_in}+{mlp_out}");
+                        let roles: Projections = text.parse().unwrap();
+                        let again: Projections = roles.name().parse().unwrap();
+                        assert_eq!(roles, again, "{text} {}", roles.name());
+                        assert_eq!(roles.mlp[1].name(), mlp_out);
+                    }
+                }
+            }
+        }
+        let name = |text: &str| text.parse::<Projections>().unwrap().name();
+        for text in [
+            "dense",
+            "spectral",
+            "spectral:dense",
+            "spectral+block-8",
+            "dense+spectral+dense",
+        ] {
+            assert_eq!(name(text), text);
+        }
+        assert_eq!(Projections::SPECTRAL.name(), "spectral");
+        for text in [
+            "",
+            "sparse",
+            "dense+",
+            "dense+dense+dense+dense",
+            "block-",
+            "block-0",
+            "block-x",
+            "a:b:c",
+        ] {
+            assert!(text.parse::<Projections>().is_err(), "{text}");
         }
     }
 }

@@ -17,7 +17,7 @@ pub fn plain(results: &VitResults, data: Option<PaperData>) -> String {
         results.stopped
     );
     text.push_str(&format!(
-        "{:<10}{:>12}{:>10}{:>8}{:>8}{:>12}{:>8}{:>10}\n",
+        "{:<28}{:>12}{:>10}{:>8}{:>8}{:>12}{:>8}{:>10}\n",
         "model", "parameters", "accuracy", "NLL", "ECE", "best epoch", "epochs", "images/s"
     ));
     for model in &results.models {
@@ -26,7 +26,7 @@ pub fn plain(results: &VitResults, data: Option<PaperData>) -> String {
             epochs.join(",")
         };
         text.push_str(&format!(
-            "{:<10}{:>12}{:>10.3}{:>8.3}{:>8.3}{:>12}{:>8}{:>10.0}\n",
+            "{:<28}{:>12}{:>10.3}{:>8.3}{:>8.3}{:>12}{:>8}{:>10.0}\n",
             model.name.name(),
             grouped(model.parameters as u64),
             model.accuracy.mean,
@@ -36,10 +36,9 @@ pub fn plain(results: &VitResults, data: Option<PaperData>) -> String {
             epochs(|run| run.epochs),
             model.images_per_second.mean
         ));
-        if let Some(data) = data {
-            let row = paper::row(data, model.name);
+        if let Some(row) = data.and_then(|data| paper::row(data, model.name)) {
             text.push_str(&format!(
-                "{:<10}{:>12}{:>10.3}{:>8.3}{:>8}{:>12}\n",
+                "{:<28}{:>12}{:>10.3}{:>8.3}{:>8}{:>12}\n",
                 "  paper",
                 grouped(row.parameters as u64),
                 row.accuracy,
@@ -69,9 +68,9 @@ fn curvature(results: &VitResults, data: Option<PaperData>) -> String {
                     space.hessian.value,
                     space.gauss_newton.value
                 ));
-                if let Some(data) = data {
-                    let [hessian, gauss_newton] =
-                        paper::curvature(data, model.name, space.subspace);
+                let paper =
+                    data.and_then(|data| paper::curvature(data, model.name, space.subspace));
+                if let Some([hessian, gauss_newton]) = paper {
                     text.push_str(&format!(
                         "{:<28}{hessian:>12.2}{gauss_newton:>14.1}\n",
                         "  paper"

@@ -288,7 +288,7 @@ impl<'a> VitRun<'a> {
         self.log.add(&line)?;
         self.epochs.push(line);
         let name = self.folder.config.model.projection.name();
-        let drawing = curves(name, &self.epochs).standalone();
+        let drawing = curves(&name, &self.epochs).standalone();
         write(&self.folder.path().join("curves.svg"), drawing)?;
         self.save_last()
     }

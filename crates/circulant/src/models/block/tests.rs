@@ -23,15 +23,21 @@ fn gap(a: Tensor<3>, b: Tensor<3>) -> f32 {
 fn fused_blocks_are_their_parts() {
     let device = crate::cpu();
     let sizes = [(1, 1, 1, 1), (3, 5, 7, 1), (2, 13, 6, 3), (4, 65, 128, 4)];
-    for kind in [ProjectionKind::Dense, ProjectionKind::Spectral] {
+    use ProjectionKind::{Blocks, Dense, Spectral};
+    for (kind, mlp) in [
+        (Dense, [Dense; 2]),
+        (Spectral, [Dense; 2]),
+        (Blocks(1), [Blocks(1), Spectral]),
+    ] {
         for (batch, tokens, d, heads) in sizes {
             let shape = BlockShape {
-                kind,
+                attention: [kind; 2],
+                mlp,
                 d,
                 heads,
                 hidden: 4 * d,
             };
-            let block = Block::new(&shape, &mut Seeds::new(3), &device);
+            let block = Block::new(&shape, &mut Seeds::new(3), &device).expect("fits");
             let x = random([batch, tokens, d], &device);
 
             let attended = block
