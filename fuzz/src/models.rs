@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use circulant_cli::experiments::loaded::LoadedRun;
+use circulant_cli::parts::LoadedRun;
 use tempfile::TempDir;
 
 /// The folder of a run by 0.1.0, small and whole.

@@ -1,11 +1,21 @@
 //! The parts of the `circulant` program.
-//!
-//! A library so that the parts can be tested and documented; its interface follows the program and may
-//! change with every version.
 
 #![forbid(unsafe_code)]
 
 pub mod commands;
-pub mod experiments;
+mod experiments;
 mod files;
-pub mod report;
+mod report;
+
+/// What the tests and the fuzz targets look at.
+#[doc(hidden)]
+pub mod parts {
+    pub use crate::experiments::config::{
+        DataConfig, Draw, Inference, ModelKind, PosteriorConfig, RunConfig,
+    };
+    pub use crate::experiments::layer_figures::hidden_layers;
+    pub use crate::experiments::loaded::LoadedRun;
+    pub use crate::experiments::model::network;
+    pub use crate::experiments::source::{Held, images};
+    pub use crate::experiments::vit::folder::VitFolder;
+}

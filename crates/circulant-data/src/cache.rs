@@ -83,13 +83,6 @@ impl Cache {
         known.files.iter().all(right)
     }
 
-    /// Bytes of the files of a data set that are there.
-    pub fn bytes(&self, known: &Known) -> u64 {
-        let folder = self.folder(known);
-        let size = |file: &KnownFile| fs::metadata(folder.join(file.name)).map_or(0, |m| m.len());
-        known.files.iter().map(size).sum()
-    }
-
     /// Reads a file and compares it with its sum.
     pub(crate) fn state(&self, known: &Known, file: &KnownFile) -> Result<State, DataError> {
         let path = self.folder(known).join(file.name);

@@ -9,19 +9,6 @@ pub(crate) fn float_range(values: &[f32]) -> (f32, f32) {
         .fold(start, |(low, high), &x| (low.min(x), high.max(x)))
 }
 
-pub(crate) fn check_split(count: usize, examples: usize, place: &str) -> Result<(), DataError> {
-    if (1..examples).contains(&count) {
-        Ok(())
-    } else {
-        Err(DataError::format(
-            place,
-            format!("a first part of 1..{examples} examples"),
-            count.to_string(),
-            "choose a smaller part, or another set",
-        ))
-    }
-}
-
 pub(crate) fn check_shape(
     shape: &[usize],
     values: usize,

@@ -1,9 +1,7 @@
 //! Features in memory, `[n, d]`, row by row.
 
-use std::ops::Range;
-
 use super::array::count;
-use super::check::{check_finite, check_shape, check_split, float_range};
+use super::check::{check_finite, check_shape, float_range};
 use super::error::DataError;
 use super::fingerprint::Fingerprint;
 use super::images::{ImageSet, Pixels};
@@ -78,18 +76,6 @@ impl FeatureSet {
         })
     }
 
-    /// The first `count` rows and the rest. Fails unless both parts have rows.
-    pub fn split_at(&self, count: usize) -> Result<(Self, Self), DataError> {
-        check_split(count, self.shape[0], &self.source)?;
-        let part = |range: Range<usize>| Self {
-            values: self.values[range.start * self.shape[1]..range.end * self.shape[1]].to_vec(),
-            shape: [range.len(), self.shape[1]],
-            labels: self.labels.select(range),
-            source: self.source.clone(),
-        };
-        Ok((part(0..count), part(count..self.shape[0])))
-    }
-
     /// Reads every row as an image `[channels, height, width]`, as in a CSV file of pixels.
     pub fn into_images(self, [channels, height, width]: [usize; 3]) -> Result<ImageSet, DataError> {
         let row = count(&[channels, height, width], 1, &self.source)?;
@@ -116,21 +102,16 @@ mod tests {
     }
 
     #[test]
-    fn parts_keep_rows_and_labels_together() {
-        let (first, rest) = set().split_at(2).unwrap();
-        assert_eq!((first.shape(), rest.shape()), ([2, 4], [1, 4]));
-        assert_eq!(rest.values(), [8.0, 9.0, 10.0, 11.0]);
-        assert_eq!(rest.examples().unwrap().labels, [2]);
-        assert!(set().split_at(0).is_err() && set().split_at(3).is_err());
-    }
-
-    #[test]
     fn rows_become_images_of_their_size_only() {
         let images = set().into_images([1, 2, 2]).unwrap();
         assert_eq!(images.shape(), [3, 1, 2, 2]);
-        let (first, rest) = images.split_at(1).unwrap();
-        assert_eq!((first.len(), rest.len()), (1, 2));
+        let rest = images.select(&[1, 2]).unwrap();
+        assert_eq!(
+            rest.pixels(),
+            &Pixels::F32((4..12).map(|x| x as f32).collect())
+        );
         assert_eq!(rest.labels().values, Some(vec![1, 2]));
+        assert_eq!(images.first(2).labels().values, Some(vec![0, 1]));
         let error = set().into_images([1, 2, 3]).unwrap_err().to_string();
         assert!(error.contains("expected 6 numbers"), "{error}");
         assert!(set().into_images([1 << 40, 1 << 40, 2]).is_err());
@@ -139,18 +120,10 @@ mod tests {
     #[test]
     fn sets_without_labels_say_so_when_labels_are_needed() {
         let set = FeatureSet::new(vec![1.0], [1, 1], Labels::default(), "test").unwrap();
-        assert!(
-            set.examples()
-                .unwrap_err()
-                .to_string()
-                .contains("no labels")
-        );
+        let error = set.examples().unwrap_err().to_string();
+        assert!(error.contains("no labels"), "{error}");
         let wrong = FeatureSet::new(vec![1.0; 3], [2, 2], Labels::default(), "test");
-        assert!(
-            wrong
-                .unwrap_err()
-                .to_string()
-                .contains("expected 4 numbers")
-        );
+        let error = wrong.unwrap_err().to_string();
+        assert!(error.contains("expected 4 numbers"), "{error}");
     }
 }

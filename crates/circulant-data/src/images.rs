@@ -4,9 +4,7 @@
 //! by a stated [`Normalisation`]: all at once ([`ImageSet::examples`]) or batch by batch
 //! ([`ImageSet::gather`]).
 
-use std::ops::Range;
-
-use super::check::{check_finite, check_shape, check_split, float_range};
+use super::check::{check_finite, check_shape, float_range};
 use super::error::DataError;
 use super::fingerprint::Fingerprint;
 use super::labels::{Examples, Labels};
@@ -45,13 +43,6 @@ impl Pixels {
                 (low.into(), high.into())
             }
             Self::F32(values) => float_range(values),
-        }
-    }
-
-    fn slice(&self, range: Range<usize>) -> Self {
-        match self {
-            Self::U8(values) => Self::U8(values[range].to_vec()),
-            Self::F32(values) => Self::F32(values[range].to_vec()),
         }
     }
 }
@@ -167,28 +158,6 @@ impl ImageSet {
         })
     }
 
-    /// The same as rows `[n, channels * height * width]`.
-    pub fn flat_examples(&self, normalisation: &Normalisation) -> Result<Examples<2>, DataError> {
-        let Examples {
-            values,
-            labels,
-            classes,
-            ..
-        } = self.examples(normalisation)?;
-        Ok(Examples {
-            values,
-            shape: [self.len(), self.row()],
-            labels,
-            classes,
-        })
-    }
-
-    /// The first `count` images and the rest. Fails unless both parts have images.
-    pub fn split_at(&self, count: usize) -> Result<(Self, Self), DataError> {
-        check_split(count, self.len(), &self.source)?;
-        Ok((self.part(0..count), self.part(count..self.len())))
-    }
-
     /// The images at `indices`, in their order. Fails if there are none.
     ///
     /// # Panics
@@ -214,16 +183,20 @@ impl ImageSet {
 
     /// The first `count` images, or all if there are fewer; at least one.
     pub fn first(&self, count: usize) -> Self {
-        self.part(0..count.clamp(1, self.len()))
-    }
-
-    fn part(&self, range: Range<usize>) -> Self {
+        let count = count.clamp(1, self.len());
         let [_, channels, height, width] = self.shape;
-        let row = self.row();
+        let end = count * self.row();
+        let labels = self.labels.values.as_ref();
         Self {
-            pixels: self.pixels.slice(range.start * row..range.end * row),
-            shape: [range.len(), channels, height, width],
-            labels: self.labels.select(range),
+            pixels: match &self.pixels {
+                Pixels::U8(values) => Pixels::U8(values[..end].to_vec()),
+                Pixels::F32(values) => Pixels::F32(values[..end].to_vec()),
+            },
+            shape: [count, channels, height, width],
+            labels: Labels {
+                values: labels.map(|labels| labels[..count].to_vec()),
+                names: self.labels.names.clone(),
+            },
             source: self.source.clone(),
         }
     }

@@ -1,7 +1,5 @@
 //! The classes of examples, and examples ready for training.
 
-use std::ops::Range;
-
 use super::error::DataError;
 
 /// What `circulant::data::LabelledData::new` takes.
@@ -90,13 +88,6 @@ impl Labels {
                 label: values[example].to_string(),
                 expected: format!("a class in 0..{limit}"),
             }),
-        }
-    }
-
-    pub(crate) fn select(&self, range: Range<usize>) -> Self {
-        Self {
-            values: self.values.as_ref().map(|values| values[range].to_vec()),
-            names: self.names.clone(),
         }
     }
 

@@ -68,12 +68,11 @@ pub(crate) fn by_name<T: Copy + fmt::Display>(
     let found = all.iter().find(|one| one.to_string() == name);
     found.copied().ok_or_else(|| {
         let names: Vec<String> = all.iter().map(T::to_string).collect();
-        DataError::format(
-            what,
-            names.join(" or "),
-            format!("{name:?}"),
-            "use one of these",
-        )
+        let expected = match &names[..] {
+            [one, other] => format!("{one} or {other}"),
+            _ => format!("one of {}", names.join(", ")),
+        };
+        DataError::format(what, expected, format!("{name:?}"), "use one of these")
     })
 }
 

@@ -75,19 +75,6 @@ impl DataSet {
             Self::Features(set) => set.source(),
         }
     }
-
-    /// The images, or an error for features.
-    pub fn into_images(self) -> Result<ImageSet, DataError> {
-        match self {
-            Self::Images(set) => Ok(set),
-            Self::Features(set) => Err(DataError::format(
-                set.source(),
-                "images of rank 3 or 4",
-                format!("features of the shape {:?}", set.shape()),
-                "give the images their shape, or use a model for features",
-            )),
-        }
-    }
 }
 
 /// A format that a reader knows.

@@ -29,15 +29,8 @@ pub struct CurvatureCommand {
     /// Which parameters [default: both].
     #[arg(long, value_enum)]
     subspace: Option<Space>,
-    /// How many validation images, the first ones.
-    #[arg(long, value_name = "N", default_value_t = CurvatureSettings::default().images)]
-    images: usize,
-    /// The residual at which the search stops, relative to the eigenvalue.
-    #[arg(long, value_name = "X", default_value_t = CurvatureSettings::default().tolerance)]
-    tolerance: f64,
-    /// Stop after so many products with the matrix in any case.
-    #[arg(long, value_name = "N", default_value_t = CurvatureSettings::default().max_products)]
-    max_products: usize,
+    #[command(flatten)]
+    settings: CurvatureSettings,
     /// Where the run's data are now, if not where they were.
     #[arg(long, value_name = "NAME|PATH")]
     data: Option<String>,
@@ -60,30 +53,24 @@ struct CurvatureOutput {
 impl CurvatureCommand {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
-        let settings = CurvatureSettings {
-            images: self.images,
-            tolerance: self.tolerance,
-            max_products: self.max_products,
-        };
+        let settings = self.settings;
         let (folder, checkpoint) = open(&self.checkpoint)?;
         let (model, steps) = folder.model(&checkpoint)?;
         let sets = self.sets(&folder)?;
         let spaces = self
             .subspace
             .map_or(Space::BOTH.to_vec(), |space| vec![space]);
-        let name = &folder.config.model.projection.name();
-        let mut measured = Vec::new();
-        for space in spaces {
-            let validation = &sets.images.validation;
-            measured.push(measure(
-                &model, validation, &folder, space, &settings, name,
-            )?);
-        }
+        let images = &sets.images.validation;
+        let name = folder.config.model.projection.name();
+        let measured = spaces
+            .into_iter()
+            .map(|space| measure(&model, images, &folder, space, &settings, &name));
+        let measured: anyhow::Result<Vec<SpaceCurvature>> = measured.collect();
         let output = CurvatureOutput {
             checkpoint,
             steps,
             settings,
-            spaces: measured,
+            spaces: measured?,
         };
         if self.json {
             print(&pretty(&output)?)
@@ -119,15 +106,12 @@ impl CurvatureCommand {
 
 /// The run of a folder or a checkpoint, and the checkpoint.
 fn open(path: &Path) -> anyhow::Result<(VitFolder, PathBuf)> {
-    match path.parent() {
-        Some(parent)
-            if path
-                .extension()
-                .is_some_and(|extension| extension == "safetensors") =>
-        {
-            Ok((VitFolder::open(parent)?, path.to_owned()))
-        }
-        _ => {
+    let is_checkpoint = path
+        .extension()
+        .is_some_and(|extension| extension == "safetensors");
+    match path.parent().filter(|_| is_checkpoint) {
+        Some(parent) => Ok((VitFolder::open(parent)?, path.to_owned())),
+        None => {
             let folder = VitFolder::open(path)?;
             let best = folder.best();
             Ok((folder, best))

@@ -17,6 +17,7 @@ use crate::experiments::folder::pretty;
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::mnist::sets::{MnistChoice, MnistSets};
 use crate::experiments::mnist::{MnistPlan, plain, settings};
+use crate::experiments::variant::SharedPlan;
 
 /// Run the paper's experiments and compare with its tables.
 #[derive(Args)]
@@ -129,10 +130,12 @@ impl Mnist {
             models: models.collect(),
             beyond,
             sets,
-            seeds: self.seeds.clone(),
-            settings: shared,
-            samples: self.samples,
-            out: self.out.clone(),
+            shared: SharedPlan {
+                seeds: self.seeds.clone(),
+                settings: shared,
+                samples: self.samples,
+                out: self.out.clone(),
+            },
         };
         let experiment = plan.run(&interrupt)?;
         eprintln!("writing the report");

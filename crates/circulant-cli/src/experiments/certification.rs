@@ -23,7 +23,6 @@ pub const DELTA: f64 = 0.05;
 pub struct Certification {
     /// Networks drawn from the posterior; 0 leaves the distributions out.
     pub samples: usize,
-    /// Their seed.
     pub seed: u64,
     /// Where the certified accuracy is looked at.
     pub radii: Vec<f64>,
@@ -34,13 +33,9 @@ pub struct Certification {
 /// Everything but the single inputs.
 #[derive(Debug, Clone, Serialize)]
 pub struct CertificationSummary {
-    /// The folder of the run.
     pub run: String,
-    /// The kind of its hidden layers.
     pub model: &'static str,
-    /// Steps of training.
     pub steps: u64,
-    /// The number of inputs.
     pub inputs: usize,
     /// `label` or `predicted`: the class that radii are about.
     pub target: &'static str,
@@ -64,7 +59,6 @@ pub struct CertificationSummary {
     pub prior_probability: f64,
 }
 
-/// The norm of one layer.
 #[derive(Debug, Clone, Serialize)]
 pub struct LayerNorms {
     /// As in the network.
@@ -84,7 +78,6 @@ pub struct LayerNorms {
 pub struct PosteriorSummary {
     /// Networks drawn.
     pub samples: usize,
-    /// Their seed.
     pub seed: u64,
     /// One per sample.
     pub lipschitz: Quantiles,
@@ -98,12 +91,10 @@ pub struct PosteriorSummary {
     pub certified_share: f64,
 }
 
-/// One input.
 #[derive(Debug, Clone, Serialize)]
 pub struct InputRow {
     /// From 0.
     pub index: usize,
-    /// The predicted class.
     pub class: usize,
     /// The true class, where known.
     pub label: Option<usize>,
@@ -111,7 +102,6 @@ pub struct InputRow {
     pub margin: f64,
     /// What is left of it in spite of rounding.
     pub certified_margin: f64,
-    /// The radii.
     #[serde(flatten)]
     pub radii: Radii<f64>,
 }

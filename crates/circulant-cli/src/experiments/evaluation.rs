@@ -10,9 +10,7 @@ use circulant_data::{ImageSet, Normalisation};
 /// How networks are sampled.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampling {
-    /// Posterior samples.
     pub samples: usize,
-    /// Their seed.
     pub seed: u64,
 }
 

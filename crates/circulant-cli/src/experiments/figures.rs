@@ -3,42 +3,34 @@
 use circulant::metrics::entropy_density;
 
 use crate::report::figure::{
-    Axis, CertifiedAccuracy, Densities, Density, Distribution, Drawing, ENTROPY_ZOOM, Histograms,
-    Radii,
+    Axis, Curve, Distribution, Drawing, Radii, certified_accuracy, densities, histograms,
 };
+
+/// The window near zero, confident predictions, that the paper shows enlarged.
+const ENTROPY_ZOOM: [f64; 2] = [0.0, 0.12];
 
 /// Densities of predictive entropies, each under a name.
 pub fn entropies(title: &str, classes: usize, sets: &[(&str, &[f32])]) -> anyhow::Result<Drawing> {
-    let mut densities = Vec::new();
+    let mut curves = Vec::new();
     for (name, entropies) in sets {
         let curve = entropy_density(entropies, classes, 400)?;
-        densities.push(Density::from_curve(*name, &curve));
+        curves.push(Curve::new(*name, curve.points, curve.densities));
     }
-    let densities = Densities {
-        title: title.to_owned(),
-        label: "predictive entropy (nats)".to_owned(),
-        densities,
-        zoom: Some(ENTROPY_ZOOM),
-    };
-    Ok(densities.draw())
+    Ok(densities(
+        title,
+        "predictive entropy (nats)",
+        &curves,
+        ENTROPY_ZOOM,
+    ))
 }
 
 /// Lipschitz bounds of networks drawn from posteriors.
-pub fn lipschitz(distributions: Vec<Distribution>) -> Drawing {
-    Histograms {
-        title: "Lipschitz bounds under the posterior".to_owned(),
-        x: Axis::log("upper bound on the Lipschitz constant"),
-        distributions,
-    }
-    .draw()
+pub fn lipschitz(distributions: &[Distribution]) -> Drawing {
+    let x = Axis::log("upper bound on the Lipschitz constant");
+    histograms("Lipschitz bounds under the posterior", &x, distributions)
 }
 
 /// The share of inputs that are right and certified, by the radius.
-pub fn certified(models: Vec<Radii>) -> Drawing {
-    CertifiedAccuracy {
-        title: "Certified accuracy".to_owned(),
-        x: Axis::log("radius (l2)"),
-        models,
-    }
-    .draw()
+pub fn certified(models: &[Radii]) -> Drawing {
+    certified_accuracy("Certified accuracy", Axis::log("radius (l2)"), models)
 }

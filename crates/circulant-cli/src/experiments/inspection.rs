@@ -17,28 +17,22 @@ use crate::report::number::grouped;
 use crate::report::{Cell, Column, Document, Figure, Section, Table};
 use circulant::geometry::Quantiles;
 
-/// The numbers.
 #[derive(Debug, Clone, Serialize)]
 pub struct Inspection {
-    /// The folder of the run.
     pub run: String,
-    /// The kind of its hidden layers.
     pub model: &'static str,
     /// `bayesian` or `point`.
     pub inference: &'static str,
     /// `[channels, height, width]`.
     pub image: [usize; 3],
-    /// The number of classes.
     pub classes: usize,
     /// Real parameters of the model.
     pub weights: usize,
-    /// Biases among its parameters.
     pub biases: usize,
     /// All parameters that are trained: those of the posterior.
     pub trained: usize,
     /// Steps of training behind the checkpoint.
     pub steps: u64,
-    /// Seconds of training.
     pub seconds: Option<f64>,
     /// The loss of the first and of the last step.
     pub loss: Option<[f64; 2]>,
@@ -110,7 +104,6 @@ impl Inspected {
         })
     }
 
-    /// The page.
     pub fn document(&self, run: &LoadedRun) -> Document {
         let (config, facts) = (&run.folder.config, &run.folder.facts);
         let kind = config.model.kind;

@@ -16,9 +16,7 @@ use circulant::noise::{Noise, Purpose};
 
 use self::layer_values::{Shape, to_host};
 use super::config::PosteriorConfig;
-use crate::report::figure::{
-    Axis, AxisKind, Curve, CurveLook, Curves, Drawing, Filter, Filters, Spectra, Spectrum,
-};
+use crate::report::figure::{Axis, Curve, CurveLook, Curves, Drawing, Filters};
 
 /// Draws behind a band of 5 to 95 %.
 const DRAWS: usize = 200;
@@ -130,36 +128,42 @@ impl LayerFigures {
     /// `|h_k|` over the frequency, with the bands of posterior and prior; 2D layers show the mean of `|K|` over rings
     /// of equal radius. Nothing for layers without a spectrum.
     pub fn spectrum(&self, title: &str) -> Option<Drawing> {
-        let magnitudes = self.shape.magnitudes(&self.mean)?;
-        let samples = self.posterior_draws(DRAWS);
-        let samples = samples.filter_map(|layer| self.shape.magnitudes(&layer));
-        let learned = Spectrum {
-            name: self.learned_name().to_owned(),
-            band: band(&samples.collect::<Vec<_>>()),
-            magnitudes,
-        };
+        let magnitudes = |layer: &HiddenLayer| self.shape.magnitudes(layer);
+        let learned = magnitudes(&self.mean)?;
         let draws = |count| -> Vec<Vec<f64>> {
             let draws = self.prior_draws(count);
-            draws
-                .filter_map(|layer| self.shape.magnitudes(&layer))
-                .collect()
+            draws.filter_map(|layer| magnitudes(&layer)).collect()
         };
-        let radii = self.shape.radii();
-        let spectra = Spectra {
+        let (x, prior_band, x_label, y_label) = match self.shape.radii() {
+            None => {
+                let bins = (0..learned.len()).map(|k| k as f64).collect();
+                (bins, self.prior_band(), "frequency bin k", "|h_k|")
+            }
+            Some(radii) => {
+                let label = "radius in the plane of frequencies (1 at the edge)";
+                (radii, band(&draws(DRAWS)), label, "mean of |K|")
+            }
+        };
+        let middle = prior_band
+            .iter()
+            .map(|[low, high]| f64::midpoint(*low, *high));
+        let name = format!("{}, 5 to 95 %", self.prior_name());
+        let mut prior = Curve::new(name, x.clone(), middle.collect());
+        prior.band = prior_band;
+        let mut curves = vec![prior.looking(CurveLook::Band).coloured(PRIOR)];
+        curves.extend(prior_curves(&x, draws(SHOWN)));
+        let samples = self.posterior_draws(DRAWS);
+        let samples = samples.filter_map(|layer| magnitudes(&layer));
+        let mut curve = Curve::new(self.learned_name(), x, learned).coloured(0);
+        curve.band = band(&samples.collect::<Vec<_>>());
+        curves.push(curve);
+        let drawing = Curves {
             title: title.to_owned(),
-            spectra: vec![learned],
-            prior_band: match &radii {
-                None => self.prior_band(),
-                Some(_) => band(&draws(DRAWS)),
-            },
-            prior_label: format!("{}, 5 to 95 %", self.prior_name()),
-            prior_draws: draws(SHOWN),
-            kind: AxisKind::Log,
+            x: Axis::linear(x_label),
+            y: Axis::log(y_label),
+            curves,
         };
-        Some(match radii {
-            None => spectra.draw(),
-            Some(radii) => over_radii(spectra, &radii),
-        })
+        Some(drawing.draw())
     }
 
     /// Learned filters and draws from the prior: curves in 1D, heat maps in 2D. A dense layer shows what its first
@@ -168,21 +172,21 @@ impl LayerFigures {
         if self.shape.is_signal() {
             return self.filter_curves(title);
         }
-        let learned = self.shape.filters(&self.mean, LEARNED);
-        let one = learned.len() == 1;
-        let mut filters = learned;
-        if one {
+        let mut filters = self.shape.filters(&self.mean, LEARNED);
+        let of = |layer: HiddenLayer, name: &str, index: usize| {
+            let mut filters = self.shape.filters(&layer, 1);
+            for filter in &mut filters {
+                filter.name = format!("{name} {}", index + 1);
+            }
+            filters
+        };
+        if filters.len() == 1 {
             filters[0].name = self.learned_name().replace("posterior ", "");
             let draws = self.posterior_draws(SHOWN - 1).enumerate();
-            filters
-                .extend(draws.flat_map(|(index, layer)| {
-                    named(self.shape.filters(&layer, 1), "draw", index)
-                }));
+            filters.extend(draws.flat_map(|(index, layer)| of(layer, "draw", index)));
         }
         let draws = self.prior_draws(SHOWN).enumerate();
-        filters.extend(
-            draws.flat_map(|(index, layer)| named(self.shape.filters(&layer, 1), "prior", index)),
-        );
+        filters.extend(draws.flat_map(|(index, layer)| of(layer, "prior", index)));
         Filters {
             title: title.to_owned(),
             filters,
@@ -201,12 +205,8 @@ impl LayerFigures {
         let learned = values(&self.mean);
         let middle = (learned.len() / 2) as f64;
         let x: Vec<f64> = (0..learned.len()).map(|i| i as f64 - middle).collect();
-        let mut curves = Vec::new();
-        for (index, layer) in self.prior_draws(2).enumerate() {
-            let name = if index == 0 { "prior draws" } else { "" };
-            let curve = Curve::new(name, x.clone(), values(&layer)).looking(CurveLook::Faint);
-            curves.push(curve.coloured(PRIOR));
-        }
+        let draws = self.prior_draws(2).map(|layer| values(&layer)).collect();
+        let mut curves = prior_curves(&x, draws);
         let samples: Vec<Vec<f64>> = self.posterior_draws(DRAWS).map(|l| values(&l)).collect();
         let mut curve = Curve::new(self.learned_name(), x, learned).coloured(0);
         curve.band = band(&samples);
@@ -286,49 +286,14 @@ impl LayerFigures {
     }
 }
 
-/// The same spectra over radii instead of bins.
-fn over_radii(spectra: Spectra, radii: &[f64]) -> Drawing {
-    let curve = |name: &str, y: Vec<f64>, band: Vec<[f64; 2]>| Curve {
-        band,
-        ..Curve::new(name, radii.to_vec(), y)
-    };
-    let middle = spectra.prior_band.iter();
-    let middle = middle.map(|[low, high]| f64::midpoint(*low, *high));
-    let mut curves = vec![
-        curve(
-            &spectra.prior_label,
-            middle.collect(),
-            spectra.prior_band.clone(),
-        )
-        .looking(CurveLook::Band)
-        .coloured(PRIOR),
-    ];
-    for (index, draw) in spectra.prior_draws.into_iter().enumerate() {
-        let name = if index == 0 { "prior draws" } else { "" };
-        let faint = curve(name, draw, Vec::new()).looking(CurveLook::Faint);
-        curves.push(faint.coloured(PRIOR));
-    }
-    for (index, learned) in spectra.spectra.into_iter().enumerate() {
-        curves.push(curve(&learned.name, learned.magnitudes, learned.band).coloured(index));
-    }
-    Curves {
-        title: spectra.title,
-        x: Axis::linear("radius in the plane of frequencies (1 at the edge)"),
-        y: Axis {
-            label: "mean of |K|".to_owned(),
-            kind: spectra.kind,
-            range: None,
-        },
-        curves,
-    }
-    .draw()
-}
-
-fn named(mut filters: Vec<Filter>, name: &str, index: usize) -> Vec<Filter> {
-    for filter in &mut filters {
-        filter.name = format!("{name} {}", index + 1);
-    }
-    filters
+/// Draws from the prior behind what was learned, under one name.
+fn prior_curves(x: &[f64], draws: Vec<Vec<f64>>) -> Vec<Curve> {
+    let names = ["prior draws"].into_iter().chain(std::iter::repeat(""));
+    let curves = draws.into_iter().zip(names).map(|(draw, name)| {
+        let curve = Curve::new(name, x.to_vec(), draw);
+        curve.looking(CurveLook::Faint).coloured(PRIOR)
+    });
+    curves.collect()
 }
 
 /// 5 and 95 % of the draws, position by position; none of no draws.

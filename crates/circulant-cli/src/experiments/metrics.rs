@@ -11,13 +11,10 @@ use circulant::metrics::ClassMetrics;
 /// One evaluation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Metrics {
-    /// The folder of the run.
     pub run: PathBuf,
-    /// The kind of its hidden layers.
     pub model: &'static str,
     /// Steps of training behind it.
     pub steps: u64,
-    /// Posterior samples.
     pub samples: usize,
     /// The labelled data.
     pub data: String,
@@ -34,7 +31,6 @@ pub struct Metrics {
 /// Data of another distribution.
 #[derive(Debug, Clone, Serialize)]
 pub struct OodEvaluation {
-    /// The data.
     pub data: String,
     /// How well they are told apart.
     #[serde(flatten)]

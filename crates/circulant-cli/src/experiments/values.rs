@@ -13,10 +13,15 @@ impl From<&Values> for Estimate {
     }
 }
 
+/// Seeds as text.
+pub fn seeds(seeds: &[u64]) -> String {
+    let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    seeds.join(", ")
+}
+
 /// One number per seed, with their mean and standard deviation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Values {
-    /// The mean.
     pub mean: f64,
     /// The sample standard deviation; 0 for one seed.
     pub std: f64,
@@ -30,15 +35,11 @@ impl Values {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        Self {
-            mean,
-            std: if values.len() > 1 {
-                (squares / (count - 1.0)).sqrt()
-            } else {
-                0.0
-            },
-            values,
-        }
+        let std = match values.len() {
+            1 => 0.0,
+            _ => (squares / (count - 1.0)).sqrt(),
+        };
+        Self { mean, std, values }
     }
 }
 

@@ -22,12 +22,10 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// A figure of one drawing.
     pub fn new(id: impl Into<String>, caption: impl Into<String>, drawing: Drawing) -> Self {
         Self::of(id, caption, vec![drawing])
     }
 
-    /// A figure of several drawings.
     pub fn of(id: impl Into<String>, caption: impl Into<String>, drawings: Vec<Drawing>) -> Self {
         Self {
             id: id.into(),
@@ -40,9 +38,7 @@ impl Figure {
 /// A part of a section.
 #[derive(Debug, Clone)]
 pub enum Block {
-    /// A paragraph.
     Text(String),
-    /// A table.
     Table(Table),
     /// A figure over the whole width, or half of it when it has one drawing and a neighbour too.
     Figure(Figure),
@@ -50,17 +46,13 @@ pub enum Block {
     Code(String),
 }
 
-/// A section.
 #[derive(Debug, Clone, Default)]
 pub struct Section {
-    /// Its heading, also in the list of contents.
     pub heading: String,
-    /// In order.
     pub blocks: Vec<Block>,
 }
 
 impl Section {
-    /// An empty section.
     pub fn new(heading: impl Into<String>) -> Self {
         Self {
             heading: heading.into(),
@@ -90,23 +82,18 @@ impl Section {
     }
 }
 
-/// A report.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
     /// The heading, and the name of the browser's tab.
     pub title: String,
-    /// Lines below the title.
     pub intro: Vec<String>,
     /// Boxes above everything else: what changes the meaning of the numbers.
     pub warnings: Vec<String>,
-    /// In order.
     pub sections: Vec<Section>,
-    /// The footer.
     pub provenance: Provenance,
 }
 
 impl Document {
-    /// The page.
     pub fn html(&self) -> Result<String, RowError> {
         let mut ids = Ids::default();
         // Reserved: the footer's own.

@@ -6,7 +6,6 @@
 //! numbers and the paper's (`comparison`). All text from data is escaped.
 
 pub mod comparison;
-mod convert;
 pub mod document;
 mod escape;
 pub mod figure;
@@ -15,10 +14,10 @@ pub mod provenance;
 mod style;
 pub mod table;
 
-pub use comparison::{Better, Comparison, ComparisonRow, Estimate, Metric};
+pub use comparison::{Comparison, ComparisonRow, Estimate, Metric};
 pub use document::{Block, Document, Figure, Section};
 pub use provenance::Provenance;
-pub use table::{Align, Cell, Column, RowError, Table};
+pub use table::{Cell, Column, Table};
 
 #[cfg(test)]
 mod tests;

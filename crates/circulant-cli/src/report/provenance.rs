@@ -5,19 +5,15 @@ use super::escape::escape;
 /// The footer of a report. Empty fields are left out.
 #[derive(Debug, Clone, Default)]
 pub struct Provenance {
-    /// The command line.
     pub command: String,
-    /// The seeds.
     pub seeds: Vec<u64>,
     /// Names and versions of the program and what matters to its numbers.
     pub versions: Vec<(String, String)>,
-    /// The commit that the program was built from.
     pub commit: String,
     /// Processor, cores, system.
     pub machine: String,
     /// When the run ended. The caller gives it, so that a report can be made again byte by byte.
     pub date: String,
-    /// How long the run took, in words.
     pub duration: String,
     /// The complete configuration, as TOML or JSON.
     pub config: String,

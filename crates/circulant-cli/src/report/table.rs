@@ -9,35 +9,19 @@ use super::number::{fixed, grouped, signed};
     "table \"{table}\", row {row}: expected {expected} cells, got {got}; give one cell per column"
 )]
 pub struct RowError {
-    /// The caption of the table.
-    pub table: String,
-    /// Counted from 1.
-    pub row: usize,
-    /// The number of columns.
-    pub expected: usize,
-    /// The number of cells.
-    pub got: usize,
+    table: String,
+    row: usize,
+    expected: usize,
+    got: usize,
 }
 
-/// Where the text of a column stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Align {
-    /// Names.
-    #[default]
-    Left,
-    /// Numbers.
-    Right,
-}
-
-/// A column.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Column {
-    /// Its heading.
     pub name: String,
-    /// Where its text stands.
-    pub align: Align,
+    /// Numbers stand on the right.
+    right: bool,
     /// The heading above, shared by neighbours with the same one; empty for none.
-    pub group: String,
+    group: String,
 }
 
 impl Column {
@@ -45,41 +29,36 @@ impl Column {
     pub fn text(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
-            ..Self::default()
+            right: false,
+            group: String::new(),
         }
     }
 
     /// A column of numbers.
     pub fn number(name: impl Into<String>) -> Self {
         Self {
-            name: name.into(),
-            align: Align::Right,
-            ..Self::default()
+            right: true,
+            ..Self::text(name)
         }
     }
 
     /// The same column under a common heading.
-    pub fn grouped(mut self, group: impl Into<String>) -> Self {
-        self.group = group.into();
-        self
+    pub fn grouped(self, group: impl Into<String>) -> Self {
+        let group = group.into();
+        Self { group, ..self }
     }
 }
 
-/// A cell.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub enum Cell {
     /// A dash.
-    #[default]
     Missing,
-    /// Words.
     Text(String),
     /// A whole number, grouped by thousands.
     Count(u64),
-    /// A number, perhaps with its spread.
     Number {
-        /// What to show; not a number is a dash.
+        /// Not a number is a dash.
         value: f64,
-        /// Digits after the point.
         digits: usize,
         /// The standard deviation, in small print.
         spread: Option<f64>,
@@ -88,19 +67,15 @@ pub enum Cell {
     },
     /// A cell with another one below it in small print: a number and its difference.
     Stacked(Box<Cell>, Box<Cell>),
-    /// A signed difference.
+    /// With a sign, coloured by whether it is better or worse.
     Difference {
-        /// What to show.
         value: f64,
-        /// Digits after the point.
         digits: usize,
-        /// Better or worse, for the colour; nothing when neither.
-        better: Option<bool>,
+        better: bool,
     },
 }
 
 impl Cell {
-    /// Words.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
@@ -115,6 +90,20 @@ impl Cell {
         }
     }
 
+    /// For a terminal: the text of the cell, and of what is below it.
+    pub(super) fn plain(&self) -> (String, String) {
+        let text = match self {
+            Self::Missing => "-".to_owned(),
+            Self::Text(text) => text.clone(),
+            Self::Count(count) => grouped(*count),
+            Self::Number { value, digits, .. } => fixed(*value, *digits),
+            Self::Difference { value, digits, .. } => signed(*value, *digits),
+            Self::Stacked(above, below) => return (above.plain().0, below.plain().0),
+        };
+        (text, String::new())
+    }
+
+    /// The class of the cell and its content.
     fn html(&self) -> (&'static str, String) {
         const DASH: &str = "<span class=\"none\">–</span>";
         match self {
@@ -123,10 +112,8 @@ impl Cell {
             Self::Stacked(above, below) => {
                 let (class, html) = above.html();
                 let (small, below) = below.html();
-                (
-                    class,
-                    format!("{html}<small class=\"{small}\">{below}</small>"),
-                )
+                let below = format!("<small class=\"{small}\">{below}</small>");
+                (class, html + &below)
             }
             Self::Count(count) => ("", grouped(*count)),
             Self::Number { value, .. } | Self::Difference { value, .. } if value.is_nan() => {
@@ -153,15 +140,11 @@ impl Cell {
                 better,
             } => {
                 let text = signed(*value, *digits);
-                // What rounds to zero is neither good nor bad.
-                let zero = !text
-                    .chars()
-                    .any(|character| matches!(character, '1'..='9' | '∞'));
-                let class = match better {
-                    _ if zero => "even",
-                    Some(true) => "better",
-                    Some(false) => "worse",
-                    None => "even",
+                let class = match *better {
+                    // What rounds to zero is neither good nor bad.
+                    _ if !text.contains(|c: char| matches!(c, '1'..='9' | '∞')) => "even",
+                    true => "better",
+                    false => "worse",
                 };
                 (class, text)
             }
@@ -169,16 +152,11 @@ impl Cell {
     }
 }
 
-/// A table.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Table {
-    /// Above the table.
     pub caption: String,
-    /// From left to right.
     pub columns: Vec<Column>,
-    /// From top to bottom, one cell per column.
     pub rows: Vec<Vec<Cell>>,
-    /// Below the table.
     pub footnotes: Vec<String>,
 }
 
@@ -186,10 +164,8 @@ impl Table {
     pub(super) fn html(&self) -> Result<String, RowError> {
         let mut html = String::from("<div class=\"table\">\n");
         if !self.caption.is_empty() {
-            html.push_str(&format!(
-                "<p class=\"caption\">{}</p>\n",
-                escape(&self.caption)
-            ));
+            let caption = escape(&self.caption);
+            html.push_str(&format!("<p class=\"caption\">{caption}</p>\n"));
         }
         // The box scrolls, not the page; the keyboard reaches it too.
         html.push_str(&format!(
@@ -200,26 +176,21 @@ impl Table {
         if self.columns.iter().any(|column| !column.group.is_empty()) {
             html.push_str("<tr class=\"groups\">");
             for group in self.columns.chunk_by(|one, other| one.group == other.group) {
-                let class = if group[0].group.is_empty() {
+                let (length, name) = (group.len(), escape(&group[0].group));
+                let class = if name.is_empty() {
                     ""
                 } else {
                     " class=\"start\""
                 };
-                html.push_str(&format!(
-                    "<th colspan=\"{}\"{class}>{}</th>",
-                    group.len(),
-                    escape(&group[0].group)
-                ));
+                html.push_str(&format!("<th colspan=\"{length}\"{class}>{name}</th>"));
             }
             html.push_str("</tr>\n");
         }
         html.push_str("<tr>");
         for (column, &start) in self.columns.iter().zip(&starts) {
             let class = classes(column, start, "");
-            html.push_str(&format!(
-                "<th scope=\"col\"{class}>{}</th>",
-                escape(&column.name)
-            ));
+            let name = escape(&column.name);
+            html.push_str(&format!("<th scope=\"col\"{class}>{name}</th>"));
         }
         html.push_str("</tr>\n</thead>\n<tbody>\n");
         for (index, row) in self.rows.iter().enumerate() {
@@ -236,12 +207,10 @@ impl Table {
                 let (class, text) = cell.html();
                 let class = classes(column, starts[position], class);
                 // The first column names the row.
-                let tag = if position == 0 {
-                    "th scope=\"row\""
-                } else {
-                    "td"
+                let (tag, end) = match position {
+                    0 => ("th scope=\"row\"", "th"),
+                    _ => ("td", "td"),
                 };
-                let end = if position == 0 { "th" } else { "td" };
                 html.push_str(&format!("<{tag}{class}>{text}</{end}>"));
             }
             html.push_str("</tr>\n");
@@ -256,28 +225,21 @@ impl Table {
 
     /// Which columns begin a group and get a line before them.
     fn group_starts(&self) -> Vec<bool> {
-        (0..self.columns.len())
-            .map(|index| {
-                let group = &self.columns[index].group;
-                let before = index
-                    .checked_sub(1)
-                    .map(|before| &self.columns[before].group);
-                !group.is_empty() && before != Some(group)
-            })
-            .collect()
+        let groups = self.columns.iter().map(|column| column.group.as_str());
+        let before = [""].into_iter().chain(groups.clone());
+        let starts = groups
+            .zip(before)
+            .map(|(group, before)| !group.is_empty() && group != before);
+        starts.collect()
     }
 }
 
 fn classes(column: &Column, start: bool, cell: &str) -> String {
-    let align = match column.align {
-        Align::Left => "",
-        Align::Right => "right",
-    };
+    let align = if column.right { "right" } else { "" };
     let parts = [align, if start { "start" } else { "" }, cell];
     let classes: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    if classes.is_empty() {
-        String::new()
-    } else {
-        format!(" class=\"{}\"", classes.join(" "))
+    match classes.len() {
+        0 => String::new(),
+        _ => format!(" class=\"{}\"", classes.join(" ")),
     }
 }

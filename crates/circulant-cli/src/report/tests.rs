@@ -3,19 +3,30 @@
 use super::xml::assert_well_formed;
 use super::*;
 
-/// A page with a table and a figure.
-fn document() -> Document {
-    let drawing = figure::Curves {
-        curves: vec![figure::Curve::indexed("a", vec![1.0, 2.0])],
-        ..figure::Curves::default()
+/// A figure with this word at every place for one.
+fn curve(word: &str) -> figure::Drawing {
+    figure::Curves {
+        title: word.to_owned(),
+        x: figure::Axis::linear(word),
+        y: figure::Axis::linear(word),
+        curves: vec![figure::Curve::new(word, vec![0.0, 1.0], vec![1.0, 2.0]).marked(1, word)],
     }
-    .draw();
-    let table = Table {
+    .draw()
+}
+
+fn counts(cells: Vec<Cell>) -> Table {
+    Table {
         caption: "counts".to_owned(),
         columns: vec![Column::text("model"), Column::number("weights")],
-        rows: vec![vec![Cell::text("dense"), Cell::Count(1000)]],
+        rows: vec![cells],
         footnotes: Vec::new(),
-    };
+    }
+}
+
+/// A page with a table and a figure.
+fn document() -> Document {
+    let drawing = curve("a");
+    let table = counts(vec![Cell::text("dense"), Cell::Count(1000)]);
     Document {
         title: "A page".to_owned(),
         sections: vec![
@@ -63,13 +74,7 @@ fn everything_from_data_is_escaped() {
         duration: evil(),
         config: evil(),
     };
-    let drawing = figure::Curves {
-        title: evil(),
-        x: figure::Axis::linear(EVIL),
-        y: figure::Axis::linear(EVIL),
-        curves: vec![figure::Curve::indexed(EVIL, vec![1.0, 2.0]).marked(1, EVIL)],
-    }
-    .draw();
+    let drawing = curve(EVIL);
     let table = Table {
         caption: evil(),
         columns: vec![Column::text(EVIL).grouped(EVIL), Column::text(EVIL)],
@@ -101,12 +106,7 @@ fn ids_stay_unique() {
 
 #[test]
 fn a_row_that_does_not_fit_is_an_error_that_names_it() {
-    let table = Table {
-        caption: "counts".to_owned(),
-        columns: vec![Column::text("model"), Column::number("weights")],
-        rows: vec![vec![Cell::text("dense")]],
-        footnotes: Vec::new(),
-    };
+    let table = counts(vec![Cell::text("dense")]);
     let document = Document {
         sections: vec![Section::new("s").table(table)],
         ..Document::default()
@@ -121,54 +121,36 @@ fn a_row_that_does_not_fit_is_an_error_that_names_it() {
 #[test]
 fn differences_are_signed_and_coloured_by_what_is_better() {
     let estimate = |mean| {
-        Some(Estimate {
-            mean,
-            spread: Some(0.001),
-        })
+        let spread = Some(0.001);
+        Some(Estimate { mean, spread })
     };
-    let row = |name: &str, ours: Vec<Option<Estimate>>, paper: Vec<Option<f64>>| ComparisonRow {
+    let row = |name: &str, ours, paper| ComparisonRow {
         name: name.to_owned(),
         facts: Vec::new(),
         ours,
         paper,
     };
+    let [ours, paper] = [[0.93, 0.03], [0.92, 0.02]];
     let table = Comparison {
         subject: "model".to_owned(),
-        metrics: vec![
-            Metric::new("accuracy", Better::Higher),
-            Metric::new("ECE", Better::Lower),
-        ],
+        metrics: vec![Metric::higher("accuracy"), Metric::lower("ECE")],
         rows: vec![
-            row(
-                "a",
-                vec![estimate(0.93), estimate(0.03)],
-                vec![Some(0.92), Some(0.02)],
-            ),
+            row("a", ours.map(estimate).to_vec(), paper.map(Some).to_vec()),
             row("b", vec![estimate(0.9), None], vec![Some(0.9001), None]),
         ],
         ..Comparison::default()
     }
     .table();
     let html = table.html().unwrap();
-    assert!(
-        html.contains("<small class=\"better\">+0.010</small>"),
-        "{html}"
-    );
-    assert!(
-        html.contains("<small class=\"worse\">+0.010</small>"),
-        "{html}"
-    );
-    assert!(
-        html.contains("<small class=\"even\">0.000</small>"),
-        "{html}"
-    );
-    assert!(
-        html.contains("<strong>0.930</strong><small>±0.001</small>"),
-        "{html}"
-    );
+    for part in [
+        "<small class=\"better\">+0.010</small>",
+        "<small class=\"worse\">+0.010</small>",
+        "<small class=\"even\">0.000</small>",
+        "<strong>0.930</strong><small>±0.001</small>",
+        "accuracy ↑",
+        "ECE ↓",
+    ] {
+        assert!(html.contains(part), "{part} is not in {html}");
+    }
     assert_eq!(html.matches("class=\"none\"").count(), 2, "{html}");
-    assert!(
-        html.contains("accuracy ↑") && html.contains("ECE ↓"),
-        "{html}"
-    );
 }

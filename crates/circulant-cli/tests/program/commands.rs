@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use crate::support::{circulant, contents, json, npy, path, refusal, stderr, success, trained};
+use crate::support::{
+    Place, QUICK, contents, json, json_file, npy, refusal, success, trained, words,
+};
 use serde_json::Value;
-use tempfile::TempDir;
 
 fn numbers(value: &Value) -> Vec<f64> {
     let array = value.as_array().expect("an array");
@@ -16,42 +17,33 @@ fn numbers(value: &Value) -> Vec<f64> {
 
 #[test]
 fn a_run_is_predicted_certified_and_inspected() {
-    let root = TempDir::new().unwrap();
-    let run = trained(root.path(), "run", &[]);
-    let run = path(&run);
-    predictions(root.path(), run);
-    certificates(root.path(), run);
-    inspection(root.path(), run);
+    let root = Place::temporary();
+    let run = trained(&root, "run", "");
+    predictions(&root, &run);
+    certificates(&root, &run);
+    inspection(&root, &run);
 }
 
-fn predictions(root: &std::path::Path, run: &str) {
-    let arguments = [
-        "predict",
-        run,
-        "--data",
-        "glyphs",
-        "--first",
-        "30",
-        "--samples",
-        "5",
-    ];
-    let csv = success(&arguments);
+fn predictions(root: &Place, run: &Place) {
+    let with = |more: &str| {
+        success(format!(
+            "predict {run} --data glyphs --first 30 --samples 5 {more}"
+        ))
+    };
+    let csv = with("");
     let mut lines = csv.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
     assert_eq!(header[..4], ["index", "class", "name", "probability_0"]);
-    assert_eq!(
-        header[12..],
-        [
-            "probability_9",
-            "predictive_entropy",
-            "expected_entropy",
-            "mutual_information"
-        ]
-    );
+    const UNCERTAINTIES: [&str; 3] = [
+        "predictive_entropy",
+        "expected_entropy",
+        "mutual_information",
+    ];
+    assert_eq!(header[12], "probability_9");
+    assert_eq!(header[13..], UNCERTAINTIES);
     assert_eq!(lines.count(), 30);
 
-    let with = |more: &[&str]| success(&[&arguments[..], more].concat());
-    let rows: Vec<Value> = with(&["--json"])
+    let rows: Vec<Value> = with("--json")
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
@@ -63,57 +55,43 @@ fn predictions(root: &std::path::Path, run: &str) {
         let class = row["class"].as_u64().unwrap() as usize;
         assert!(probabilities.iter().all(|&p| p <= probabilities[class]));
         assert_eq!(row["name"], class.to_string());
-        let [predictive, expected, information] = [
-            "predictive_entropy",
-            "expected_entropy",
-            "mutual_information",
-        ]
-        .map(|key| row[key].as_f64().unwrap());
+        let [predictive, expected, information] =
+            UNCERTAINTIES.map(|key| row[key].as_f64().unwrap());
         assert!((predictive - expected - information).abs() < 1e-4);
     }
 
     // The four files say the same.
     let file = |name: &str| {
-        let place = root.join(name);
-        assert_eq!(with(&["--out", path(&place)]), "");
+        let place = root.at(name);
+        assert_eq!(with(&format!("--out {place}")), "");
         fs::read(place).unwrap()
     };
     assert_eq!(file("p.csv"), csv.as_bytes());
     let array: Value = serde_json::from_slice(&file("p.json")).expect("JSON");
     assert_eq!(array.as_array().unwrap(), &rows);
-    assert_eq!(
-        String::from_utf8(file("p.jsonl")).unwrap(),
-        with(&["--json"])
-    );
+    assert_eq!(file("p.jsonl"), with("--json").as_bytes());
     let bytes = file("p.npy");
     assert_eq!(bytes.len(), 128 + 30 * 13 * 4);
     let first = f32::from_le_bytes(bytes[128..132].try_into().unwrap());
     assert_eq!(first, numbers(&rows[0]["probabilities"])[0] as f32);
     // Also for other readers of the format.
-    let info = json(&["data", "info", path(&root.join("p.npy")), "--json"]);
+    let info = json(format!("data info {} --json", root.at("p.npy")));
     assert_eq!(info["shape"], serde_json::json!([30, 13]));
 
     // Another seed draws other networks; the same one the same.
-    assert_ne!(with(&["--seed", "1"]), csv);
-    assert_eq!(with(&["--seed", "0"]), csv);
+    assert_ne!(with("--seed 1"), csv);
+    assert_eq!(with("--seed 0"), csv);
 }
 
-fn certificates(root: &std::path::Path, run: &str) {
-    let out = root.join("radii.csv");
-    let arguments = [
-        "certify",
-        run,
-        "--data",
+fn certificates(root: &Place, run: &Place) {
+    let out = root.at("radii.csv");
+    let with = |data: &str, more: &str| {
+        format!("certify {run} --data {data} --first 40 --samples 3 {more}")
+    };
+    let summary = json(with(
         "glyphs",
-        "--first",
-        "40",
-        "--samples",
-        "3",
-    ];
-    let with = |more: &[&'static str]| [&arguments[..], more].concat();
-    let mut all = with(&["--json", "--radii", "0,0.01,1000", "--out"]);
-    all.push(path(&out));
-    let summary = json(&all);
+        &format!("--json --radii 0,0.01,1000 --out {out}"),
+    ));
     assert_eq!(summary["inputs"], 40);
     assert_eq!(summary["target"], "label");
     let layers = summary["layers"].as_array().unwrap();
@@ -157,10 +135,9 @@ fn certificates(root: &std::path::Path, run: &str) {
         right.count() as f64 / 40.0
     );
 
-    let text = success(&with(&[]));
+    let text = success(with("glyphs", ""));
     for part in [
         "paper",
-        "sqrt(2)",
         "last layer",
         "Lipschitz bound",
         "right and certified at 0.01",
@@ -168,17 +145,15 @@ fn certificates(root: &std::path::Path, run: &str) {
         assert!(text.contains(part), "{text}");
     }
     // Other classes have no labels that fit; their predicted ones can be certified.
-    let mut other = with(&["--predicted", "--json"]);
-    other[3] = "shapes";
-    let summary = json(&other);
+    let summary = json(with("shapes", "--predicted --json"));
     assert_eq!(
         (&summary["target"], &summary["accuracy"]),
         (&"predicted".into(), &Value::Null)
     );
 }
 
-fn inspection(root: &std::path::Path, run: &str) {
-    let numbers = json(&["inspect", run, "--json"]);
+fn inspection(root: &Place, run: &Place) {
+    let numbers = json(format!("inspect {run} --json"));
     assert_eq!(numbers["model"], "spectral-circulant");
     assert_eq!(
         (&numbers["weights"], &numbers["biases"]),
@@ -188,63 +163,43 @@ fn inspection(root: &std::path::Path, run: &str) {
     let layer = &numbers["layers"][0];
     assert_eq!(layer["singular_count"], 784);
     assert!(layer["singular_values"]["q95"].as_f64() <= layer["upper"].as_f64());
-    let page = fs::read_to_string(root.join("run/inspect.html")).unwrap();
+    let page = fs::read_to_string(root.at("run/inspect.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
     assert!(page.contains("prior, 5 to 95 %") && page.contains("posterior mean"));
     assert!(!page.contains("<script") && !page.contains("http://cdn"));
-    let other = root.join("other.html");
-    let checkpoint = root.join("run/checkpoint.safetensors");
-    let text = success(&["inspect", path(&checkpoint), "--out", path(&other)]);
-    assert!(text.ends_with(&format!("{}\n", other.display())), "{text}");
+    let other = root.at("other.html");
+    let checkpoint = root.at("run/checkpoint.safetensors");
+    let text = success(format!("inspect {checkpoint} --out {other}"));
+    assert!(text.ends_with(&format!("{other}\n")), "{text}");
     assert_eq!(fs::read_to_string(other).unwrap(), page);
 }
 
 /// Every kind of model, with what only some of them have.
 #[test]
 fn all_models_are_inspected_and_certified() {
-    let root = TempDir::new().unwrap();
+    let root = Place::temporary();
     // Small images keep the dense matrices small.
     let images: Vec<f32> = (0..40 * 36)
         .map(|i| ((i * 37 % 101) as f32) / 101.0)
         .collect();
-    let data = root.path().join("images.npy");
+    let data = root.at("images.npy");
     npy(&data, &[40, 1, 6, 6], &images);
     let labels: Vec<f32> = (0..40).map(|i| (i % 3) as f32).collect();
-    npy(&root.path().join("labels.npy"), &[40], &labels);
+    npy(&root.at("labels.npy"), &[40], &labels);
     for (model, more) in [
-        (
-            "spectral-bccb",
-            &["--channels", "2", "--depth", "2", "--standardise"][..],
-        ),
-        ("spectral-circulant", &["--slope", "learned", "--rank", "3"]),
-        ("bccb", &["--norm-limit", "1.5"]),
-        ("circulant", &["--inference", "point"]),
-        ("conv2d", &[]),
-        ("dense", &["--validation", "10"]),
+        ("spectral-bccb", "--channels 2 --depth 2 --standardise"),
+        ("spectral-circulant", "--slope learned --rank 3"),
+        ("bccb", "--norm-limit 1.5"),
+        ("circulant", "--inference point"),
+        ("conv2d", ""),
+        ("dense", "--validation 10"),
     ] {
-        let flags = [
-            "--data",
-            path(&data),
-            "--steps",
-            "6",
-            "--batch",
-            "8",
-            "--model",
-            model,
-        ];
-        let run = trained(root.path(), model, &[&flags[..], more].concat());
-        let numbers = json(&["inspect", path(&run), "--json"]);
+        let flags = format!("--data {data} --steps 6 --batch 8 --model {model} {more}");
+        let run = trained(&root, model, flags);
+        let numbers = json(format!("inspect {run} --json"));
         let layers = numbers["layers"].as_array().unwrap();
         assert_eq!(layers.len(), if model == "spectral-bccb" { 3 } else { 2 });
-        let summary = json(&[
-            "certify",
-            path(&run),
-            "--data",
-            path(&data),
-            "--samples",
-            "2",
-            "--json",
-        ]);
+        let summary = json(format!("certify {run} --data {data} --samples 2 --json"));
         assert_eq!(summary["inputs"], 40);
         assert_eq!(summary["posterior"].is_null(), model == "circulant");
         for (layer, inspected) in summary["layers"].as_array().unwrap().iter().zip(layers) {
@@ -257,7 +212,7 @@ fn all_models_are_inspected_and_certified() {
                 assert!(layer["upper"].as_f64() <= Some(1.5 + 1e-6), "{layer}");
             }
         }
-        let rows = success(&["predict", path(&run), "--data", path(&data), "--json"]);
+        let rows = success(format!("predict {run} --data {data} --json"));
         assert_eq!(rows.lines().count(), 40);
     }
 }
@@ -265,7 +220,7 @@ fn all_models_are_inspected_and_certified() {
 /// Tables: with the labels in a column, and without them.
 #[test]
 fn tables_are_predicted_with_and_without_labels() {
-    let root = TempDir::new().unwrap();
+    let root = Place::temporary();
     let table = |name: &str, classes: &[&str], labelled: bool| {
         let mut text = String::from(if labelled { "u,v,w,kind\n" } else { "u,v,w\n" });
         for index in 0..30 {
@@ -281,94 +236,57 @@ fn tables_are_predicted_with_and_without_labels() {
             }
             text.push('\n');
         }
-        let place = root.path().join(name);
+        let place = root.at(name);
         fs::write(&place, text).unwrap();
         place
     };
     let all = table("all.csv", &["a", "bbb", "ccccc"], true);
     let part = table("part.csv", &["ccccc", "a"], true);
     let plain = table("plain.csv", &["a"], false);
-    let flags = [
-        "--data",
-        path(&all),
-        "--label-name",
-        "kind",
-        "--model",
-        "dense",
-        "--inference",
-        "point",
-    ];
-    let quick = ["--steps", "200", "--batch", "30", "--learning-rate", "0.05"];
-    let run = trained(root.path(), "run", &[&flags[..], &quick].concat());
-    let names = |data: &std::path::Path| -> Vec<String> {
-        let rows = success(&["predict", path(&run), "--data", path(data), "--json"]);
-        rows.lines()
-            .map(|line| {
-                serde_json::from_str::<Value>(line).unwrap()["name"]
-                    .as_str()
-                    .unwrap()
-                    .to_owned()
-            })
-            .collect()
+    let flags = format!("--data {all} --label-name kind --model dense --inference point");
+    let quick = "--steps 200 --batch 30 --learning-rate 0.05";
+    let run = trained(&root, "run", format!("{flags} {quick}"));
+    let names = |data: &Place| -> Vec<String> {
+        let rows = success(format!("predict {run} --data {data} --json"));
+        let row = |line| serde_json::from_str::<Value>(line).unwrap();
+        let name = |line| row(line)["name"].as_str().unwrap().to_owned();
+        rows.lines().map(name).collect()
     };
     assert_eq!(names(&all)[..3], ["a", "bbb", "ccccc"]);
     assert_eq!(names(&plain), ["a"; 30]);
     // Classes are found by name, though this table knows two of three only.
-    let summary = json(&["certify", path(&run), "--data", path(&part), "--json"]);
+    let summary = json(format!("certify {run} --data {part} --json"));
     assert_eq!(summary["accuracy"], 1.0);
-    let summary = json(&["certify", path(&run), "--data", path(&plain), "--json"]);
+    let summary = json(format!("certify {run} --data {plain} --json"));
     assert_eq!(summary["target"], "predicted");
 }
 
 #[test]
 fn results_of_train_are_json_too() {
-    let root = TempDir::new().unwrap();
-    let out = root.path().join("run");
-    let summary = json(
-        &[
-            &[
-                "train",
-                "--out",
-                path(&out),
-                "--validation",
-                "100",
-                "--json",
-            ][..],
-            &crate::support::QUICK,
-        ]
-        .concat(),
-    );
+    let root = Place::temporary();
+    let out = root.at("run");
+    let summary = json(format!("train --out {out} --validation 100 --json {QUICK}"));
     assert_eq!(summary["steps"], 20);
     assert_eq!(summary["stopped"], "finished");
     assert_eq!(summary["validation"]["inputs"], 100);
-    let metrics: Value =
-        serde_json::from_slice(&fs::read(out.join("metrics.json")).unwrap()).unwrap();
+    let metrics = json_file(out.at("metrics.json"));
     assert_eq!(metrics["accuracy"], summary["validation"]["accuracy"]);
     assert_eq!(metrics["inputs"], 100);
     let names: Vec<String> = contents(&out)
         .iter()
         .map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned())
         .collect();
-    assert_eq!(
-        names,
-        [
-            "checkpoint.safetensors",
-            "config.toml",
-            "metrics.json",
-            "run.json",
-            "steps.jsonl"
-        ]
-    );
+    let expected = "checkpoint.safetensors config.toml metrics.json run.json steps.jsonl";
+    assert_eq!(names, words(expected));
     // The settings of one run make another.
-    let again = root.path().join("again");
-    let config = out.join("config.toml");
-    let output = circulant(&["train", "--config", path(&config), "--out", path(&again)]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let again = root.at("again");
+    let config = out.at("config.toml");
+    success(format!("train --config {config} --out {again}"));
     assert_eq!(
         fs::read(again.join("config.toml")).unwrap(),
         fs::read(config).unwrap()
     );
-    let checkpoint = |run: &std::path::Path| fs::read(run.join("checkpoint.safetensors")).unwrap();
+    let checkpoint = |run: &Place| fs::read(run.at("checkpoint.safetensors")).unwrap();
     assert!(
         checkpoint(&again) == checkpoint(&out),
         "the same settings give the same bytes"
@@ -377,8 +295,8 @@ fn results_of_train_are_json_too() {
 
 #[test]
 fn heads_are_models_of_one_row() {
-    let root = TempDir::new().unwrap();
-    let table = root.path().join("features.csv");
+    let root = Place::temporary();
+    let table = root.at("features.csv");
     let row = |i: usize| {
         let numbers: Vec<String> = (0..9)
             .map(|j| (((i * 31 + j * 17) % 23) as f64 / 11.0 - 1.0).to_string())
@@ -393,62 +311,35 @@ fn heads_are_models_of_one_row() {
     .unwrap();
     for (name, flags, weights) in [
         // 2K - 1 coordinates, and 9 x 3 of the read-out.
-        (
-            "lowest",
-            &["--model", "spectral-circulant", "--modes", "3"][..],
-            5 + 27,
-        ),
-        ("narrow", &["--model", "dense", "--width", "4"], 36 + 12),
-        (
-            "deep",
-            &["--model", "dense", "--width", "4", "--depth", "2"],
-            36 + 16 + 12,
-        ),
+        ("lowest", "--model spectral-circulant --modes 3", 5 + 27),
+        ("narrow", "--model dense --width 4", 36 + 12),
+        ("deep", "--model dense --width 4 --depth 2", 36 + 16 + 12),
     ] {
-        let mut flags = flags.to_vec();
-        flags.extend([
-            "--data",
-            path(&table),
-            "--steps",
-            "5",
-            "--batch",
-            "10",
-            "--rank",
-            "2",
-        ]);
-        let run = trained(root.path(), name, &flags);
-        let facts: Value =
-            serde_json::from_str(&fs::read_to_string(run.join("run.json")).unwrap()).unwrap();
+        let more = format!("--data {table} --steps 5 --batch 10 --rank 2 {flags}");
+        let run = trained(&root, name, more);
+        let facts = json_file(run.at("run.json"));
         assert_eq!(facts["weights"], weights, "{name}");
-        let settings = fs::read_to_string(run.join("config.toml")).unwrap();
+        let settings = fs::read_to_string(run.at("config.toml")).unwrap();
         assert_eq!(settings.contains("modes = 3"), name == "lowest");
         for command in ["predict", "certify"] {
-            success(&[
-                command,
-                path(&run),
-                "--data",
-                path(&table),
-                "--samples",
-                "2",
-            ]);
+            success(format!("{command} {run} --data {table} --samples 2"));
         }
-        success(&["inspect", path(&run)]);
-        success(&["train", "--resume", path(&run), "--steps", "7"]);
+        success(format!("inspect {run}"));
+        success(format!("train --resume {run} --steps 7"));
     }
     for (flags, part) in [
-        (["--model", "spectral-circulant", "--modes", "6"], "6"),
-        (["--model", "spectral-circulant", "--modes", "0"], "0"),
-        (
-            ["--model", "circulant", "--modes", "2"],
-            "spectral circulant",
-        ),
-        (["--model", "circulant", "--width", "2"], "dense"),
-        (["--model", "dense", "--width", "0"], "width"),
+        ("spectral-circulant --modes 6", "6"),
+        ("spectral-circulant --modes 0", "0"),
+        ("circulant --modes 2", "spectral circulant"),
+        ("circulant --width 2", "dense"),
+        ("dense --width 0", "width"),
     ] {
-        let out = root.path().join("refused");
-        let mut arguments = vec!["train", "--data", path(&table), "--out", path(&out)];
-        arguments.extend(flags);
-        refusal(1, &arguments, &[part]);
+        let out = root.at("refused");
+        refusal(
+            1,
+            format!("train --data {table} --out {out} --model {flags}"),
+            &[part],
+        );
         assert!(!out.exists());
     }
 }

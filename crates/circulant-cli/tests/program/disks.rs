@@ -2,53 +2,35 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{QUICK, contents, path, program, refusal, small, stderr, words};
-use tempfile::TempDir;
+use crate::support::{Place, QUICK, contents, program, refusal, small, stderr};
 
 #[test]
 fn folders_and_files_that_cannot_be_written() {
-    let root = TempDir::new().unwrap();
-    let (run, data) = small(root.path());
+    let root = Place::temporary();
+    let (run, data) = small(&root);
     // Another run in the same place is refused, and nothing in it is touched.
     let before = contents(&run);
-    let train = |out: &Path, parts: &[&str]| {
-        refusal(
-            1,
-            &[&["train", "--out", path(out)][..], &QUICK].concat(),
-            parts,
-        );
+    let train = |out: &Place, parts: &[&str]| {
+        refusal(1, format!("train --out {out} {QUICK}"), parts);
     };
     train(&run, &["already holds a run", "--resume", "--out"]);
     assert!(before == contents(&run), "left as it was");
-    train(root.path(), &["is not empty", "another folder with --out"]);
+    train(&root, &["is not empty", "another folder with --out"]);
     // Tests may run as root, who may write everywhere but into a file.
-    let file = root.path().join("file");
+    let file = root.at("file");
     fs::write(&file, "a file").unwrap();
-    train(&file.join("run"), &["cannot make the folder"]);
+    train(&file.at("run"), &["cannot make the folder"]);
     train(&file, &["cannot"]);
-    let (run, data) = (path(&run), path(&data));
-    let csv = file.join("p.csv");
+    let csv = file.at("p.csv");
+    let unwritable = |line: String| refusal(1, line, &["cannot write", "may you write there"]);
+    unwritable(format!("predict {run} --data {data} --out {csv}"));
+    unwritable(format!("certify {run} --data {data} --out {csv}"));
+    unwritable(format!("inspect {run} --out {}", file.at("p.html")));
     refusal(
         1,
-        &["predict", run, "--data", data, "--out", path(&csv)],
-        &["cannot write", "may you write there"],
-    );
-    refusal(
-        1,
-        &["certify", run, "--data", data, "--out", path(&csv)],
-        &["cannot write", "may you write there"],
-    );
-    refusal(
-        1,
-        &["inspect", run, "--out", path(&file.join("p.html"))],
-        &["cannot write", "may you write there"],
-    );
-    refusal(
-        1,
-        &["inspect", run, "--out", path(root.path())],
+        format!("inspect {run} --out {root}"),
         &["names a folder"],
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), "a file");
@@ -56,38 +38,25 @@ fn folders_and_files_that_cannot_be_written() {
 
 #[test]
 fn full_disks() {
-    let root = TempDir::new().unwrap();
-    let (run, data) = small(root.path());
-    let (run, data) = (path(&run), path(&data));
-    let full = root.path().join("full.csv");
+    let root = Place::temporary();
+    let (run, data) = small(&root);
+    let [full, page] = ["full.csv", "full.html"].map(|name| root.at(name));
     symlink("/dev/full", &full).unwrap();
-    let page = root.path().join("full.html");
     symlink("/dev/full", &page).unwrap();
-    refusal(
-        1,
-        &["predict", run, "--data", data, "--out", path(&full)],
-        &["cannot write", "space"],
-    );
-    refusal(
-        1,
-        &["certify", run, "--data", data, "--out", path(&full)],
-        &["cannot write", "space"],
-    );
-    refusal(
-        1,
-        &["inspect", run, "--out", path(&page)],
-        &["cannot write", "space"],
-    );
-    for arguments in [
-        &["predict", run, "--data", data][..],
-        &["certify", run, "--data", data, "--json"],
-        &["inspect", run, "--json"],
+    for line in [
+        format!("predict {run} --data {data} --out {full}"),
+        format!("certify {run} --data {data} --out {full}"),
+        format!("inspect {run} --out {page}"),
+    ] {
+        refusal(1, line, &["cannot write", "space"]);
+    }
+    for line in [
+        format!("predict {run} --data {data}"),
+        format!("certify {run} --data {data} --json"),
+        format!("inspect {run} --json"),
     ] {
         let stdout = File::options().write(true).open("/dev/full").unwrap();
-        let child = program(arguments)
-            .stdout(stdout)
-            .stderr(Stdio::piped())
-            .spawn();
+        let child = program(line).stdout(stdout).stderr(Stdio::piped()).spawn();
         let output = child.unwrap().wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).contains("cannot write to stdout"));
@@ -97,22 +66,16 @@ fn full_disks() {
 /// The limit of a file's size stands for a disk that fills up during training.
 #[test]
 fn disks_that_fill_up_during_training() {
-    let root = TempDir::new().unwrap();
+    let root = Place::temporary();
     let train = |name: &str, steps: &str| {
-        let out = root.path().join(name);
+        let out = root.at(name);
         let script = "trap '' XFSZ; ulimit -f 8; exec \"$@\"";
-        let flags = words("--data glyphs --first 20 --batch 2 --model circulant");
+        let flags = format!(
+            "--data glyphs --first 20 --batch 2 --model circulant --steps {steps} --checkpoint-every 100000 --out {out}"
+        );
         let output = Command::new("sh")
             .args(["-c", script, "sh", env!("CARGO_BIN_EXE_circulant"), "train"])
-            .args(flags)
-            .args([
-                "--steps",
-                steps,
-                "--checkpoint-every",
-                "100000",
-                "--out",
-                path(&out),
-            ])
+            .args(flags.split(' '))
             .output()
             .expect("a shell");
         let message = stderr(&output);

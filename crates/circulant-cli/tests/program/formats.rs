@@ -3,30 +3,30 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use circulant_cli::experiments::config::Draw;
-use circulant_cli::experiments::vit::folder::VitFolder;
+use circulant_cli::parts::{Draw, VitFolder};
 
-use crate::support::{copy, json, path, program, refusal, small, stderr, success, words};
+use crate::support::{
+    CommandLine, Place, copy, json, json_file, program, refusal, small, stderr, success,
+};
 use serde_json::Value;
-use tempfile::TempDir;
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/0.1.0")
 }
 
 /// A copy of the fixtures, whose settings name the table beside them.
-fn unpacked() -> TempDir {
-    let root = TempDir::new().unwrap();
+fn unpacked() -> Place {
+    let root = Place::temporary();
     for folder in ["run", "head"] {
-        copy(&fixtures().join(folder), &root.path().join(folder));
+        copy(&fixtures().join(folder), &root.at(folder));
     }
-    fs::copy(fixtures().join("table.csv"), root.path().join("table.csv")).unwrap();
+    fs::copy(fixtures().join("table.csv"), root.at("table.csv")).unwrap();
     root
 }
 
 /// Stdout of a program that succeeds in a folder.
-fn within(root: &Path, arguments: &[&str]) -> String {
-    let output = program(arguments).current_dir(root).output().unwrap();
+fn within(root: &Place, line: impl CommandLine) -> String {
+    let output = program(line).current_dir(root).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -48,42 +48,39 @@ fn assert_close(found: &str, expected: &str) {
 
 #[test]
 fn runs_of_0_1_0_are_predicted_evaluated_and_resumed() {
-    let root = unpacked();
-    let root = root.path();
-    let predict = ["predict", "run", "--data", "table.csv", "--samples", "5"];
+    let root = &unpacked();
     let expected = fs::read_to_string(fixtures().join("predictions.csv")).unwrap();
-    assert_close(&within(root, &predict), &expected);
+    let found = within(root, "predict run --data table.csv --samples 5");
+    assert_close(&found, &expected);
 
     // The examples that it held out were the last ones of the first thirty.
-    let before = fs::read_to_string(root.join("run/metrics.json")).unwrap();
-    let before: Value = serde_json::from_str(&before).unwrap();
-    let evaluated = within(root, &["evaluate", "run", "--held-out", "--json"]);
+    let before = json_file(root.at("run/metrics.json"));
+    let evaluated = within(root, "evaluate run --held-out --json");
     let evaluated: Value = serde_json::from_str(&evaluated).unwrap();
     assert_eq!(evaluated["inputs"], 12);
     let [nll, expected] = [&evaluated["nll"], &before["validation"]["nll"]];
     assert!((nll.as_f64().unwrap() - expected.as_f64().unwrap()).abs() < 1e-4);
 
-    let resume = ["train", "--resume", "run", "--steps", "25", "--json"];
-    let summary: Value = serde_json::from_str(&within(root, &resume)).unwrap();
+    let summary = within(root, "train --resume run --steps 25 --json");
+    let summary: Value = serde_json::from_str(&summary).unwrap();
     assert_eq!(summary["steps"], 25);
-    let config = fs::read_to_string(root.join("run/config.toml")).unwrap();
+    let config = fs::read_to_string(root.at("run/config.toml")).unwrap();
     assert!(config.starts_with("version = 2\n"), "{config}");
     assert!(config.contains("draw = \"in-order\""), "{config}");
-    let steps = fs::read_to_string(root.join("run/steps.jsonl")).unwrap();
+    let steps = fs::read_to_string(root.at("run/steps.jsonl")).unwrap();
     assert_eq!(steps.lines().count(), 25);
     // Again, from the settings as they are written by this version.
-    within(root, &["train", "--resume", "run", "--steps", "26"]);
+    within(root, "train --resume run --steps 26");
 }
 
 #[test]
 fn heads_of_0_1_0_are_predicted_and_evaluated() {
-    let root = unpacked();
-    let flags = words("--data table.csv --label-name kind --samples 5");
-    let predict = [&["predict", "head/head.json"][..], &flags].concat();
+    let root = &unpacked();
+    let flags = "head/head.json --data table.csv --label-name kind --samples 5";
     let expected = fs::read_to_string(fixtures().join("head-predictions.csv")).unwrap();
-    assert_close(&within(root.path(), &predict), &expected);
-    let evaluate = [&["evaluate", "head/head.json", "--json"][..], &flags].concat();
-    let evaluated: Value = serde_json::from_str(&within(root.path(), &evaluate)).unwrap();
+    assert_close(&within(root, format!("predict {flags}")), &expected);
+    let evaluated = within(root, format!("evaluate {flags} --json"));
+    let evaluated: Value = serde_json::from_str(&evaluated).unwrap();
     assert!(evaluated["accuracy"].as_f64().unwrap() > 0.9, "{evaluated}");
 }
 
@@ -105,9 +102,9 @@ fn folders_of_vision_transformers_of_0_1_0_are_read() {
 
 #[test]
 fn files_of_a_newer_program_are_refused() {
-    let root = TempDir::new().unwrap();
-    let (run, data) = small(root.path());
-    let newer = root.path().join("newer");
+    let root = Place::temporary();
+    let (run, data) = small(&root);
+    let newer = root.at("newer");
     for (name, old, new) in [
         (
             "config.toml",
@@ -117,7 +114,7 @@ fn files_of_a_newer_program_are_refused() {
         ("run.json", "\"version\": 2", "\"version\": 3"),
     ] {
         copy(&run, &newer);
-        let file = newer.join(name);
+        let file = newer.at(name);
         let text = fs::read_to_string(&file).unwrap();
         assert!(text.contains(old), "{text}");
         fs::write(&file, text.replacen(old, new, 1)).unwrap();
@@ -127,48 +124,44 @@ fn files_of_a_newer_program_are_refused() {
             "found version 3, this program reads up to 2",
             "update",
         ];
-        let newer = path(&newer);
-        refusal(1, &["predict", newer, "--data", path(&data)], &parts);
-        refusal(1, &["train", "--resume", newer, "--steps", "5"], &parts);
-        fs::remove_dir_all(newer).unwrap();
+        refusal(1, format!("predict {newer} --data {data}"), &parts);
+        refusal(1, format!("train --resume {newer} --steps 5"), &parts);
+        fs::remove_dir_all(&newer).unwrap();
     }
 }
 
 #[test]
 fn every_json_output_has_a_version() {
-    let root = TempDir::new().unwrap();
-    let (run, data) = small(root.path());
-    let (run, data) = (path(&run), path(&data));
+    let root = Place::temporary();
+    let (run, data) = small(&root);
     let mut outputs = Vec::new();
-    for arguments in [
-        &["predict", run, "--data", data, "--samples", "1"][..],
-        &["certify", run, "--data", data, "--samples", "1"],
-        &["evaluate", run, "--data", data, "--samples", "1"],
-        &["inspect", run],
-        &["train", "--resume", run],
-        &["params"],
-        &["data", "list"],
-        &["data", "info", data],
+    for line in [
+        format!("predict {run} --data {data} --samples 1"),
+        format!("certify {run} --data {data} --samples 1"),
+        format!("evaluate {run} --data {data} --samples 1"),
+        format!("inspect {run}"),
+        format!("train --resume {run}"),
+        "params".to_owned(),
+        "data list".to_owned(),
+        format!("data info {data}"),
     ] {
-        let text = success(&[arguments, &["--json"]].concat());
+        let text = success(format!("{line} --json"));
         outputs.extend(text.lines().map(str::to_owned));
     }
     for name in ["metrics.json", "run.json"] {
-        outputs.push(fs::read_to_string(Path::new(run).join(name)).unwrap());
+        outputs.push(fs::read_to_string(run.at(name)).unwrap());
     }
     for output in outputs {
         let value: Value = serde_json::from_str(&output).expect("JSON");
         assert_eq!(value["version"], 2, "{output}");
     }
     // One schema, whoever wrote it.
-    let held = root.path().join("held");
-    let train = ["train", "--data", data, "--steps", "3", "--batch", "5"];
-    let flags = ["--validation", "9", "--out", path(&held), "--json"];
-    json(&[&train[..], &flags].concat());
+    let held = root.at("held");
+    let train = format!("train --data {data} --steps 3 --batch 5 --validation 9");
+    json(format!("{train} --out {held} --json"));
     let keys = |run: &Path| -> Vec<String> {
-        let text = fs::read_to_string(run.join("metrics.json")).unwrap();
-        let value: Value = serde_json::from_str(&text).unwrap();
+        let value = json_file(run.join("metrics.json"));
         value.as_object().unwrap().keys().cloned().collect()
     };
-    assert_eq!(keys(&held), keys(Path::new(run)));
+    assert_eq!(keys(&held), keys(&run));
 }

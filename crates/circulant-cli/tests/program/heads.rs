@@ -1,19 +1,17 @@
 //! `reproduce heads` as a user runs it, with a tiny encoder on small images.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
-use crate::support::{json, path, refusal, success, words};
+use crate::support::{Place, json, refusal, success};
 use image::{Rgb, RgbImage};
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// Images of 12 x 12 in three classes, a training and a test part.
-fn images(root: &Path) -> PathBuf {
-    let folder = root.join("pictures");
+fn images(root: &Place) -> Place {
+    let folder = root.at("pictures");
     for (part, count) in [("train", 12), ("test", 6)] {
         for class in 0..3_u8 {
-            let place = folder.join(part).join(format!("class-{class}"));
+            let place = folder.at(part).join(format!("class-{class}"));
             fs::create_dir_all(&place).unwrap();
             for index in 0..count {
                 let pixel = |x: u32, y: u32| {
@@ -33,22 +31,16 @@ fn images(root: &Path) -> PathBuf {
 
 #[test]
 fn all_heads_are_trained_and_compared() {
-    let root = TempDir::new().unwrap();
-    let (data, out) = (images(root.path()), root.path().join("heads"));
-    let encoder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../circulant-data/tests/fixtures/encoder.onnx");
-    let quick = words("--seeds 0,3 --steps 12 --samples 3 --corrupted 5");
-    let mut arguments = vec![
-        "reproduce",
-        "heads",
-        "--encoder",
-        path(&encoder),
-        "--resize",
-        "16x16",
-    ];
-    arguments.extend(["--data", path(&data), "--out", path(&out), "--json"]);
-    arguments.extend(&quick);
-    let results = json(&arguments);
+    let root = Place::temporary();
+    let (data, out) = (images(&root), root.at("heads"));
+    let encoder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../circulant-data/tests/fixtures/encoder.onnx"
+    );
+    let quick =
+        format!("--data {data} --out {out} --seeds 0,3 --steps 12 --samples 3 --corrupted 5");
+    let flags = format!("--encoder {encoder} --resize 16x16 --json");
+    let results = json(format!("reproduce heads {quick} {flags}"));
     assert_eq!(results["features"], 6);
     assert_eq!(results["inputs"], serde_json::json!([36, 18, 5]));
     let heads = results["heads"].as_array().unwrap();
@@ -83,32 +75,19 @@ fn all_heads_are_trained_and_compared() {
         assert!(head["geometry"]["lipschitz"].as_f64().unwrap() > 0.0);
     }
     // The last look at the bound is the bound of the report.
-    let log = fs::read_to_string(out.join("runs/spectral/seed-0/lipschitz.jsonl")).unwrap();
+    let log = fs::read_to_string(out.at("runs/spectral/seed-0/lipschitz.jsonl")).unwrap();
     let last: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
     assert_eq!(last["step"], 12);
     let bound = heads[3]["geometry"]["lipschitz"].as_f64().unwrap();
     assert!((last["bound"].as_f64().unwrap() / bound - 1.0).abs() < 1e-12);
-    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    let page = fs::read_to_string(out.at("report.html")).unwrap();
     assert!(page.contains("Corruption by corruption") && page.contains("</html>"));
     for figure in ["entropy-1", "lipschitz-training", "lipschitz", "certified"] {
-        assert!(
-            out.join(format!("figures/{figure}.svg")).exists(),
-            "{figure}"
-        );
+        assert!(out.at(format!("figures/{figure}.svg")).exists(), "{figure}");
     }
 
     // Again, without the encoder and for two heads: nothing is computed twice.
-    let mut again = vec![
-        "reproduce",
-        "heads",
-        "--heads",
-        "spectral,dense-32",
-        "--data",
-        path(&data),
-        "--out",
-        path(&out),
-    ];
-    again.extend(quick);
+    let again = format!("reproduce heads {quick} --heads spectral,dense-32");
     let table = success(&again);
     assert!(
         table.contains("spectral, K = 4") && !table.contains("dense 128"),
@@ -119,23 +98,22 @@ fn all_heads_are_trained_and_compared() {
         "other images than the paper's: {table}"
     );
 
-    let nowhere = root.path().join("nowhere");
+    let nowhere = root.at("nowhere");
     refusal(
         1,
-        &["reproduce", "heads", "--out", path(&nowhere)],
+        format!("reproduce heads --out {nowhere}"),
         &["train.safetensors", "--encoder"],
     );
-    let mut wrong = again.clone();
-    wrong[3] = "spectral-9";
-    refusal(1, &wrong, &["spectral-9", "dense-32"]);
-    fs::remove_dir_all(out.join("features/corrupted")).unwrap();
+    let wrong = format!("reproduce heads {quick} --heads spectral-9,dense-32");
+    refusal(1, wrong, &["spectral-9", "dense-32"]);
+    fs::remove_dir_all(out.at("features/corrupted")).unwrap();
     refusal(1, &again, &["no corrupted images", "--encoder"]);
 }
 
 #[test]
 fn a_head_is_trained_calibrated_and_used_elsewhere() {
-    let root = TempDir::new().unwrap();
-    let table = root.path().join("features.csv");
+    let root = Place::temporary();
+    let table = root.at("features.csv");
     let row = |i: usize| {
         let class = i % 3;
         let number = |j: usize| {
@@ -147,20 +125,10 @@ fn a_head_is_trained_calibrated_and_used_elsewhere() {
     let header: String = (0..8).map(|j| format!("x{j},")).collect();
     let rows: String = (0..120).map(row).collect();
     fs::write(&table, format!("{header}label\n{rows}")).unwrap();
-    let out = root.path().join("head");
-    let mut arguments = vec![
-        "head",
-        "--data",
-        path(&table),
-        "--test",
-        path(&table),
-        "--out",
-        path(&out),
-    ];
-    arguments.extend(words(
-        "--steps 150 --samples 8 --modes 4 --temperature --json",
-    ));
-    let summary = json(&arguments);
+    let out = root.at("head");
+    let flags = "--steps 150 --samples 8 --modes 4 --temperature --json";
+    let line = format!("head --data {table} --test {table} --out {out} {flags}");
+    let summary = json(&line);
     assert_eq!(
         (&summary["weights"], &summary["test"]["inputs"]),
         (&(7 + 24).into(), &120.into())
@@ -171,22 +139,22 @@ fn a_head_is_trained_calibrated_and_used_elsewhere() {
     );
     let temperature = summary["temperature"].as_f64().unwrap();
     assert!((0.05..20.0).contains(&temperature) && temperature != 1.0);
-    let again = json(&arguments);
+    let again = json(&line);
     assert_eq!(again["test"], summary["test"], "nothing is trained twice");
 
     // The two files are enough, wherever they are, and say the same.
-    let elsewhere = root.path().join("elsewhere");
+    let elsewhere = root.at("elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();
     for file in ["head.json", "head.safetensors"] {
-        fs::copy(out.join(file), elsewhere.join(file)).unwrap();
+        fs::copy(out.at(file), elsewhere.at(file)).unwrap();
     }
-    let run = out.join("run");
-    let certified = ["--data", path(&table), "--samples", "2", "--json"];
-    let of_run = json(&[&["certify", path(&run)][..], &certified].concat());
+    let run = out.at("run");
+    let certified = |run| json(format!("certify {run} --data {table} --samples 2 --json"));
+    let of_run = certified(&run);
     fs::remove_dir_all(&out).unwrap();
-    let head = elsewhere.join("head.json");
+    let head = elsewhere.at("head.json");
     // The slope of the prior is in the file, so its bound is that of the run.
-    let of_head = json(&[&["certify", path(&head)][..], &certified].concat());
+    let of_head = certified(&head);
     let priors = |summary: &Value| -> Vec<f64> {
         let layers = summary["layers"].as_array().unwrap().iter();
         layers.filter_map(|layer| layer["prior"].as_f64()).collect()
@@ -194,21 +162,13 @@ fn a_head_is_trained_calibrated_and_used_elsewhere() {
     assert_eq!(priors(&of_head).len(), 1);
     assert_eq!(priors(&of_head), priors(&of_run));
     // What it was trained on is not.
-    refusal(1, &["evaluate", path(&head)], &["head.json", "--data"]);
+    refusal(1, format!("evaluate {head}"), &["head.json", "--data"]);
     refusal(
         1,
-        &["evaluate", path(&head), "--held-out"],
+        format!("evaluate {head} --held-out"),
         &["head.json", "--data"],
     );
-    let predictions = success(&[
-        "predict",
-        path(&head),
-        "--data",
-        path(&table),
-        "--samples",
-        "8",
-        "--json",
-    ]);
+    let predictions = success(format!("predict {head} --data {table} --samples 8 --json"));
     let right = predictions.lines().enumerate().filter(|(index, line)| {
         let row: Value = serde_json::from_str(line).unwrap();
         row["class"] == index % 3
@@ -217,67 +177,19 @@ fn a_head_is_trained_calibrated_and_used_elsewhere() {
     assert!((accuracy - summary["test"]["accuracy"].as_f64().unwrap()).abs() < 1e-9);
 
     // Without the flag it stays at one.
-    let plain = root.path().join("plain");
-    let arguments = vec![
-        "head",
-        "--data",
-        path(&table),
-        "--out",
-        path(&plain),
-        "--steps",
-        "20",
-        "--width",
-        "5",
-        "--json",
-    ];
-    assert_eq!(json(&arguments)["temperature"], 1.0);
-    refusal(
-        1,
-        &[
-            "head",
-            "--data",
-            path(&table),
-            "--out",
-            path(&plain),
-            "--steps",
-            "21",
-            "--width",
-            "5",
-        ],
-        &["other settings"],
-    );
-    refusal(
-        2,
-        &[
-            "head",
-            "--data",
-            path(&table),
-            "--out",
-            "x",
-            "--modes",
-            "2",
-            "--width",
-            "5",
-        ],
-        &["--modes"],
-    );
-    refusal(
-        1,
-        &[
-            "head",
-            "--data",
-            path(&table),
-            "--out",
-            path(&root.path().join("y")),
-            "--modes",
-            "99",
-        ],
-        &["99"],
-    );
+    let plain = root.at("plain");
+    let line = format!("head --data {table} --width 5");
+    let first = json(format!("{line} --out {plain} --steps 20 --json"));
+    assert_eq!(first["temperature"], 1.0);
+    let other = format!("{line} --out {plain} --steps 21");
+    refusal(1, other, &["other settings"]);
+    refusal(2, format!("{line} --out x --modes 2"), &["--modes"]);
+    let many = format!("head --data {table} --out {} --modes 99", root.at("y"));
+    refusal(1, many, &["99"]);
     fs::write(&head, "{}").unwrap();
     refusal(
         1,
-        &["predict", path(&head), "--data", path(&table)],
+        format!("predict {head} --data {table}"),
         &["head.json", "description of a classifier"],
     );
 }

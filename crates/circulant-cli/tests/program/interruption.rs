@@ -1,50 +1,29 @@
 //! Training that is killed or interrupted, and resumed.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{contents, json, path, program, refusal, stderr, success};
+use crate::support::{Place, contents, json, program, refusal, stderr, success};
 use serde_json::Value;
-use tempfile::TempDir;
-
-const STEPS: &str = "200";
 
 /// Long enough to be interrupted.
-fn long(out: &Path) -> Vec<&str> {
-    vec![
-        "train",
-        "--data",
-        "glyphs",
-        "--first",
-        "400",
-        "--model",
-        "spectral-bccb",
-        "--channels",
-        "2",
-        "--batch",
-        "64",
-        "--checkpoint-every",
-        "7",
-        "--steps",
-        STEPS,
-        "--out",
-        path(out),
-    ]
+fn long(out: &Place) -> String {
+    let model = "--model spectral-bccb --channels 2 --batch 64 --checkpoint-every 7 --steps 200";
+    format!("train --data glyphs --first 400 {model} --out {out}")
 }
 
-fn start(out: &Path) -> Child {
-    let mut command = program(&long(out));
+fn start(out: &Place) -> Child {
+    let mut command = program(long(out));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("the program starts")
 }
 
 /// Waits until that many steps are logged.
-fn wait_for_steps(out: &Path, steps: usize) {
+fn wait_for_steps(out: &Place, steps: usize) {
     let begin = Instant::now();
     let logged =
-        || fs::read_to_string(out.join("steps.jsonl")).map_or(0, |text| text.lines().count());
+        || fs::read_to_string(out.at("steps.jsonl")).map_or(0, |text| text.lines().count());
     while logged() < steps {
         assert!(
             begin.elapsed() < Duration::from_secs(60),
@@ -55,8 +34,8 @@ fn wait_for_steps(out: &Path, steps: usize) {
 }
 
 /// Without the seconds, which differ.
-fn steps(out: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(out.join("steps.jsonl")).unwrap();
+fn steps(out: &Place) -> Vec<Value> {
+    let text = fs::read_to_string(out.at("steps.jsonl")).unwrap();
     let line = |line: &str| {
         let mut value: Value = serde_json::from_str(line).expect("whole lines");
         value.as_object_mut().unwrap().remove("seconds");
@@ -65,14 +44,14 @@ fn steps(out: &Path) -> Vec<Value> {
     text.lines().map(line).collect()
 }
 
-fn checkpoint(out: &Path) -> Vec<u8> {
-    fs::read(out.join("checkpoint.safetensors")).unwrap()
+fn checkpoint(out: &Place) -> Vec<u8> {
+    fs::read(out.at("checkpoint.safetensors")).unwrap()
 }
 
 #[test]
 fn a_killed_run_resumes_as_if_nothing_had_happened() {
-    let root = TempDir::new().unwrap();
-    let (whole, killed) = (root.path().join("whole"), root.path().join("killed"));
+    let root = Place::temporary();
+    let (whole, killed) = (root.at("whole"), root.at("killed"));
     let mut child = start(&killed);
     wait_for_steps(&killed, 25);
     child.kill().unwrap();
@@ -84,22 +63,18 @@ fn a_killed_run_resumes_as_if_nothing_had_happened() {
     let reached = steps(&killed).len();
     assert!((25..200).contains(&reached), "{reached}");
     // A line that was being written is forgotten.
-    let log = killed.join("steps.jsonl");
+    let log = killed.at("steps.jsonl");
     let mut text = fs::read_to_string(&log).unwrap();
     text.push_str("{\"step\": 3");
     fs::write(&log, text).unwrap();
     // A checkpoint can be used before the run is whole.
-    assert!(
-        json(&["inspect", path(&killed), "--json"])["steps"]
-            .as_u64()
-            .unwrap()
-            < 200
-    );
-    fs::remove_file(killed.join("inspect.html")).unwrap();
+    let inspected = json(format!("inspect {killed} --json"));
+    assert!(inspected["steps"].as_u64().unwrap() < 200);
+    fs::remove_file(killed.at("inspect.html")).unwrap();
 
-    let summary = json(&["train", "--resume", path(&killed), "--json"]);
+    let summary = json(format!("train --resume {killed} --json"));
     assert_eq!(summary["steps"], 200);
-    success(&long(&whole));
+    success(long(&whole));
     assert_eq!(steps(&killed), steps(&whole));
     assert!(checkpoint(&killed) == checkpoint(&whole), "the same bytes");
     // Nothing is left of files that were being written.
@@ -107,27 +82,20 @@ fn a_killed_run_resumes_as_if_nothing_had_happened() {
 
     // A finished run has nothing left to do, and more steps can be asked for.
     let before = checkpoint(&whole);
-    success(&["train", "--resume", path(&whole)]);
+    success(format!("train --resume {whole}"));
     assert!(
         checkpoint(&whole) == before,
         "nothing to do changes nothing"
     );
-    let summary = json(&[
-        "train",
-        "--resume",
-        path(&whole),
-        "--steps",
-        "210",
-        "--json",
-    ]);
+    let summary = json(format!("train --resume {whole} --steps 210 --json"));
     assert_eq!(summary["steps"], 210);
     assert_eq!(steps(&whole).len(), 210);
 }
 
 #[test]
 fn ctrl_c_leaves_a_checkpoint_and_says_how_to_resume() {
-    let root = TempDir::new().unwrap();
-    let out = root.path().join("run");
+    let root = Place::temporary();
+    let out = root.at("run");
     let child = start(&out);
     wait_for_steps(&out, 10);
     let sent = Command::new("kill")
@@ -139,48 +107,37 @@ fn ctrl_c_leaves_a_checkpoint_and_says_how_to_resume() {
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(output.stdout.is_empty());
-    let advice = format!("circulant train --resume {}", out.display());
+    let advice = format!("circulant train --resume {out}");
     assert!(message.contains(&advice), "{message}");
     let reached = steps(&out).len();
     assert!(reached < 200, "{reached}");
     // The checkpoint is of the very step at which it stopped.
-    let numbers = json(&["inspect", path(&out), "--json"]);
+    let numbers = json(format!("inspect {out} --json"));
     assert_eq!(numbers["steps"], reached);
 }
 
 #[test]
 fn a_run_is_not_resumed_with_other_data() {
-    let root = TempDir::new().unwrap();
-    let data = root.path().join("table.csv");
+    let root = Place::temporary();
+    let data = root.at("table.csv");
     let table = |last: &str| format!("x,y,label\n1,2,0\n3,4,1\n5,{last},1\n");
     fs::write(&data, table("6")).unwrap();
-    let out = root.path().join("run");
-    success(&[
-        "train",
-        "--data",
-        path(&data),
-        "--steps",
-        "4",
-        "--rank",
-        "1",
-        "--out",
-        path(&out),
-    ]);
+    let out = root.at("run");
+    success(format!(
+        "train --data {data} --steps 4 --rank 1 --out {out}"
+    ));
     fs::write(&data, table("7")).unwrap();
-    let resume = ["train", "--resume", path(&out), "--steps", "8"];
-    refusal(
-        1,
-        &resume,
-        &[
-            "the data have changed",
-            "put the old data back, or begin a new run",
-        ],
-    );
+    let resume = format!("train --resume {out} --steps 8");
+    let parts = [
+        "the data have changed",
+        "put the old data back, or begin a new run",
+    ];
+    refusal(1, &resume, &parts);
     fs::write(&data, table("6")).unwrap();
     success(&resume);
     refusal(
         2,
-        &["train", "--resume", path(&out), "--data", "glyphs"],
+        format!("train --resume {out} --data glyphs"),
         &["--data"],
     );
 }

@@ -3,9 +3,7 @@
 use burn::tensor::Tensor;
 use circulant::bayes::Bayesian;
 use circulant::models::ImageClassifier;
-use circulant_cli::experiments::config::{Inference, ModelKind, PosteriorConfig, RunConfig};
-use circulant_cli::experiments::layer_figures::hidden_layers;
-use circulant_cli::experiments::model;
+use circulant_cli::parts::{self, Inference, ModelKind, PosteriorConfig, RunConfig, hidden_layers};
 
 fn network(
     kind: ModelKind,
@@ -15,7 +13,7 @@ fn network(
     config.model.kind = kind;
     change(&mut config);
     let posterior = config.posterior.clone();
-    (model::network(&config, [1, 6, 8], 3).unwrap(), posterior)
+    (parts::network(&config, [1, 6, 8], 3).unwrap(), posterior)
 }
 
 #[test]

@@ -1,58 +1,42 @@
 //! What cannot work: the exit code, a message that says what to do, nothing broken on the way.
 
 use std::fs;
-use std::path::Path;
 
-use crate::support::{QUICK, contents, copy, npy, path, refusal, small, success, trained};
-use tempfile::TempDir;
+use crate::support::{Place, QUICK, contents, copy, npy, refusal, small, success, trained};
 
 /// All commands that use a run refuse it with these words.
-fn unusable(run: &Path, data: &Path, parts: &[&str]) {
-    let (run, data) = (path(run), path(data));
-    for arguments in [
-        &["predict", run, "--data", data][..],
-        &["certify", run, "--data", data],
-        &["inspect", run],
-    ] {
-        refusal(1, arguments, parts);
-    }
+fn unusable(run: &Place, data: &Place, parts: &[&str]) {
+    refusal(1, format!("predict {run} --data {data}"), parts);
+    refusal(1, format!("certify {run} --data {data}"), parts);
+    refusal(1, format!("inspect {run}"), parts);
 }
 
 #[test]
 fn damaged_checkpoints() {
-    let root = TempDir::new().unwrap();
-    let (run, data) = small(root.path());
-    let other = trained(
-        root.path(),
-        "other",
-        &["--data", path(&data), "--steps", "1", "--model", "dense"],
-    );
-    let whole = fs::read(run.join("checkpoint.safetensors")).unwrap();
+    let root = Place::temporary();
+    let (run, data) = small(&root);
+    let flags = format!("--data {data} --steps 1 --model dense");
+    let other = trained(&root, "other", flags);
+    let whole = fs::read(run.at("checkpoint.safetensors")).unwrap();
     let mut flipped = whole.clone();
     let middle = whole.len() / 2;
     flipped[middle] ^= 0x40;
-    let broken = root.path().join("broken");
+    let broken = root.at("broken");
+    let incomplete = "not a complete checkpoint";
+    let foreign = fs::read(other.at("checkpoint.safetensors")).unwrap();
     for (what, bytes, part) in [
-        (
-            "truncated",
-            whole[..middle].to_vec(),
-            "not a complete checkpoint",
-        ),
+        ("truncated", whole[..middle].to_vec(), incomplete),
         ("corrupt", flipped, "checksum"),
-        ("empty", Vec::new(), "not a complete checkpoint"),
+        ("empty", Vec::new(), incomplete),
         (
             "text",
             b"these are no numbers, but words".to_vec(),
-            "not a complete checkpoint",
+            incomplete,
         ),
-        (
-            "foreign",
-            fs::read(other.join("checkpoint.safetensors")).unwrap(),
-            "was made with model",
-        ),
+        ("foreign", foreign, "was made with model"),
     ] {
         copy(&run, &broken);
-        let place = broken.join("checkpoint.safetensors");
+        let place = broken.at("checkpoint.safetensors");
         fs::write(&place, &bytes).unwrap();
         unusable(
             &broken,
@@ -62,7 +46,7 @@ fn damaged_checkpoints() {
         let before = contents(&broken);
         refusal(
             1,
-            &["train", "--resume", path(&broken), "--steps", "5"],
+            format!("train --resume {broken} --steps 5"),
             &[part, "circulant train --config"],
         );
         assert!(fs::read(&place).unwrap() == bytes, "{what}: left as it is");
@@ -70,7 +54,7 @@ fn damaged_checkpoints() {
         fs::remove_dir_all(&broken).unwrap();
     }
     copy(&run, &broken);
-    fs::remove_file(broken.join("checkpoint.safetensors")).unwrap();
+    fs::remove_file(broken.at("checkpoint.safetensors")).unwrap();
     unusable(
         &broken,
         &data,
@@ -80,10 +64,10 @@ fn damaged_checkpoints() {
 
 #[test]
 fn damaged_settings_and_facts() {
-    let root = TempDir::new().unwrap();
-    let (run, data) = small(root.path());
-    let broken = root.path().join("broken");
-    let text = |name: &str| fs::read_to_string(run.join(name)).unwrap();
+    let root = Place::temporary();
+    let (run, data) = small(&root);
+    let broken = root.at("broken");
+    let text = |name: &str| fs::read_to_string(run.at(name)).unwrap();
     let (config, facts) = (text("config.toml"), text("run.json"));
     let damaged = |name: &str, content: &str, parts: [&str; 2]| {
         assert!(
@@ -91,7 +75,7 @@ fn damaged_settings_and_facts() {
             "{parts:?}: something is changed"
         );
         copy(&run, &broken);
-        fs::write(broken.join(name), content).unwrap();
+        fs::write(broken.at(name), content).unwrap();
         unusable(&broken, &data, &parts);
         fs::remove_dir_all(&broken).unwrap();
     };
@@ -121,12 +105,12 @@ fn damaged_settings_and_facts() {
     damaged("run.json", &classes(4), other);
     damaged("run.json", &classes(0), ["cannot be made", "classes"]);
     copy(&run, &broken);
-    fs::remove_file(broken.join("run.json")).unwrap();
+    fs::remove_file(broken.at("run.json")).unwrap();
     unusable(&broken, &data, &["run.json", "put it back, or train again"]);
-    fs::remove_file(broken.join("config.toml")).unwrap();
+    fs::remove_file(broken.at("config.toml")).unwrap();
     unusable(&broken, &data, &["holds no run", "circulant train"]);
     unusable(
-        &root.path().join("nowhere"),
+        &root.at("nowhere"),
         &data,
         &["holds no run", "circulant train"],
     );
@@ -134,10 +118,9 @@ fn damaged_settings_and_facts() {
 
 #[test]
 fn inputs_that_do_not_fit() {
-    let root = TempDir::new().unwrap();
-    let (run, data) = small(root.path());
-    let run = path(&run);
-    let file = |name: &str| root.path().join(name);
+    let root = Place::temporary();
+    let (run, data) = small(&root);
+    let file = |name: &str| root.at(name);
     npy(&file("wide.npy"), &[2, 1, 6, 7], &[0.5; 84]);
     npy(&file("nan.npy"), &[2, 1, 6, 6], &[f32::NAN; 72]);
     npy(&file("rows.npy"), &[2, 35], &[0.5; 70]);
@@ -165,125 +148,93 @@ fn inputs_that_do_not_fit() {
         ("nowhere.npy", &["nowhere.npy", "data set by name"]),
     ] {
         for command in ["predict", "certify"] {
-            refusal(1, &[command, run, "--data", path(&file(name))], parts);
+            refusal(1, format!("{command} {run} --data {}", file(name)), parts);
         }
     }
-    let glyphs = ["--data", "glyphs", "--first", "5"];
     refusal(
         1,
-        &[&["predict", run][..], &glyphs].concat(),
+        format!("predict {run} --data glyphs --first 5"),
         &["expected images of 1 x 6 x 6", "1 x 28 x 28"],
     );
     // Labels that are no classes of the run.
     npy(&file("labels.npy"), &[30], &[3.0; 30]);
-    let data = path(&data);
     refusal(
         1,
-        &["certify", run, "--data", data],
+        format!("certify {run} --data {data}"),
         &[
             "class 3",
             "expected one of the run's 3 classes",
             "--predicted",
         ],
     );
-    success(&[
-        "certify",
-        run,
-        "--data",
-        data,
-        "--predicted",
-        "--samples",
-        "1",
-    ]);
-    success(&["predict", run, "--data", data, "--samples", "1"]);
+    success(format!(
+        "certify {run} --data {data} --predicted --samples 1"
+    ));
+    success(format!("predict {run} --data {data} --samples 1"));
     npy(&file("labels.npy"), &[29], &[0.0; 29]);
     refusal(
         1,
-        &["predict", run, "--data", data],
+        format!("predict {run} --data {data}"),
         &["30 examples and 29 labels"],
     );
     refusal(
         1,
-        &["certify", run, "--data", data, "--first", "0"],
+        format!("certify {run} --data {data} --first 0"),
         &["expected 1 or more"],
     );
     refusal(
         1,
-        &["certify", run, "--data", data, "--radii", "-1"],
+        format!("certify {run} --data {data} --radii -1"),
         &["--radii"],
     );
 }
 
 #[test]
 fn wrong_usage() {
-    for (arguments, part) in [
-        (&["predict", "run"][..], "--data"),
+    for (line, part) in [
+        ("predict run", "--data"),
+        ("predict run --data glyphs --samples 0", "1..=65536"),
         (
-            &["predict", "run", "--data", "glyphs", "--samples", "0"],
-            "1..=65536",
-        ),
-        (
-            &["predict", "run", "--data", "glyphs", "--out", "p.parquet"],
+            "predict run --data glyphs --out p.parquet",
             ".csv, .json, .jsonl, .npy, found .parquet",
         ),
+        ("predict run --data glyphs --out p", "no extension"),
+        ("predict run --data glyphs --json --out p.csv", "--json"),
         (
-            &["predict", "run", "--data", "glyphs", "--out", "p"],
-            "no extension",
-        ),
-        (
-            &[
-                "predict", "run", "--data", "glyphs", "--json", "--out", "p.csv",
-            ],
-            "--json",
-        ),
-        (
-            &["certify", "run", "--data", "glyphs", "--out", "p.npy"],
+            "certify run --data glyphs --out p.npy",
             ".csv, .json, found .npy",
         ),
-        (&["inspect"], "RUN"),
-        (&["train", "--data", "glyphs"], "--out"),
-        (
-            &["train", "--out", "x", "--model", "spectral"],
-            "spectral-bccb",
-        ),
+        ("inspect", "RUN"),
+        ("train --data glyphs", "--out"),
+        ("train --out x --model spectral", "spectral-bccb"),
     ] {
-        refusal(2, arguments, &[part]);
+        refusal(2, line, &[part]);
     }
 }
 
 #[test]
 fn trainings_that_cannot_begin() {
-    let root = TempDir::new().unwrap();
-    let file = |name: &str| root.path().join(name);
+    let root = Place::temporary();
+    let file = |name: &str| root.at(name);
     let out = file("run");
-    let refused = |flags: &[&str], parts: &[&str]| {
-        refusal(
-            1,
-            &[&["train", "--out", path(&out)][..], flags].concat(),
-            parts,
-        );
-        assert!(!out.exists(), "{flags:?}: nothing is left");
+    let refused = |flags: &str, parts: &[&str]| {
+        refusal(1, format!("train --out {out} {flags}"), parts);
+        assert!(!out.exists(), "{flags}: nothing is left");
     };
-    let quick = |more: &[&'static str]| [&QUICK[..], more].concat();
-    refused(
-        &quick(&["--rank", "785"]),
-        &["hidden.coordinates", "1..=784", "785"],
-    );
-    refused(
-        &quick(&["--learning-rate", "0"]),
-        &["training.learning_rate", "positive"],
-    );
-    refused(&quick(&["--slope", "steep"]), &["--slope", "learned"]);
-    refused(
-        &quick(&["--validation", "400"]),
-        &["data.validation", "fewer than the 400"],
-    );
-    refused(
-        &quick(&["--channels", "3"]),
-        &["such a model cannot be made", "3"],
-    );
-    refused(&["--data", "mnist"], &["circulant data fetch mnist"]);
-    refused(&["--data", "minst"], &["mnist, fashion-mnist"]);
+    for (flags, parts) in [
+        ("--rank 785", &["hidden.coordinates", "1..=784", "785"][..]),
+        ("--learning-rate 0", &["training.learning_rate", "positive"]),
+        ("--slope steep", &["--slope", "learned"]),
+        (
+            "--validation 400",
+            &["data.validation", "fewer than the 400"],
+        ),
+        ("--channels 3", &["such a model cannot be made", "3"]),
+    ] {
+        refused(&format!("{QUICK} {flags}"), parts);
+    }
+    refused("--data mnist", &["circulant data fetch mnist"]);
+    refused("--data minst", &["mnist, fashion-mnist"]);
 
     let settings = file("settings.toml");
     for (text, part) in [
@@ -292,12 +243,10 @@ fn trainings_that_cannot_begin() {
         ("[training\n", "settings.toml"),
     ] {
         fs::write(&settings, text).unwrap();
-        refused(&["--config", path(&settings)], &["not understood", part]);
+        refused(&format!("--config {settings}"), &["not understood", part]);
     }
-    refused(
-        &["--config", path(&file("nowhere.toml"))],
-        &["cannot read the settings"],
-    );
+    let nowhere = format!("--config {}", file("nowhere.toml"));
+    refused(&nowhere, &["cannot read the settings"]);
 
     fs::write(file("empty.csv"), "").unwrap();
     fs::write(file("header.csv"), "a,b,label\n").unwrap();
@@ -315,6 +264,6 @@ fn trainings_that_cannot_begin() {
         ("x_train.npy", "2 examples and 3 labels"),
         ("y_train.npy", "y_train.npy"),
     ] {
-        refused(&["--data", path(&file(name))], &[part]);
+        refused(&format!("--data {}", file(name)), &[part]);
     }
 }

@@ -1,14 +1,114 @@
 //! The program as a process, and small files for it.
 
+use std::fmt;
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::rc::Rc;
+
+use tempfile::TempDir;
+
+/// A place that command lines can have in them.
+#[derive(Clone)]
+pub struct Place {
+    path: PathBuf,
+    /// The folder of the test, which goes with its last place.
+    _root: Option<Rc<TempDir>>,
+}
+
+impl Place {
+    /// An empty folder of a test.
+    pub fn temporary() -> Self {
+        let root = TempDir::new().expect("a folder");
+        Self {
+            path: root.path().to_owned(),
+            _root: Some(Rc::new(root)),
+        }
+    }
+
+    /// A file or folder in it.
+    pub fn at(&self, name: impl AsRef<Path>) -> Self {
+        Self {
+            path: self.path.join(name),
+            _root: self._root.clone(),
+        }
+    }
+}
+
+impl From<PathBuf> for Place {
+    fn from(path: PathBuf) -> Self {
+        Self { path, _root: None }
+    }
+}
+
+impl Deref for Place {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl AsRef<Path> for Place {
+    fn as_ref(&self) -> &Path {
+        self
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
+/// Arguments of the program: as one types them, separated by spaces, or one by one.
+pub trait CommandLine {
+    /// One by one.
+    fn words(&self) -> Vec<&str>;
+}
+
+impl CommandLine for str {
+    fn words(&self) -> Vec<&str> {
+        self.split_whitespace().collect()
+    }
+}
+
+impl CommandLine for String {
+    fn words(&self) -> Vec<&str> {
+        self.as_str().words()
+    }
+}
+
+impl CommandLine for [&str] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl<const N: usize> CommandLine for [&str; N] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl CommandLine for Vec<&str> {
+    fn words(&self) -> Vec<&str> {
+        self.clone()
+    }
+}
+
+impl<T: CommandLine + ?Sized> CommandLine for &T {
+    fn words(&self) -> Vec<&str> {
+        (**self).words()
+    }
+}
 
 /// The program, with nothing of the user's around it.
-pub fn program(arguments: &[&str]) -> Command {
+pub fn program(line: impl CommandLine) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_circulant"));
     command
-        .args(arguments)
+        .args(line.words())
         .env("CIRCULANT_CACHE", "/nonexistent/cache")
         .env_remove("CIRCULANT_DATA")
         .env_remove("CIRCULANT_MIRROR");
@@ -16,8 +116,8 @@ pub fn program(arguments: &[&str]) -> Command {
 }
 
 /// Runs it to its end.
-pub fn circulant(arguments: &[&str]) -> Output {
-    program(arguments).output().expect("the program starts")
+pub fn circulant(line: impl CommandLine) -> Output {
+    program(line).output().expect("the program starts")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -32,26 +132,36 @@ pub fn stderr(output: &Output) -> String {
 }
 
 /// Stdout of a program that succeeds.
-pub fn success(arguments: &[&str]) -> String {
-    let output = circulant(arguments);
+pub fn success(line: impl CommandLine) -> String {
+    let output = circulant(&line);
     let errors = stderr(&output);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {errors}");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{:?}: {errors}",
+        line.words()
+    );
     text(&output.stdout)
 }
 
 /// The one JSON value on stdout of a program that succeeds, which has a version.
-pub fn json(arguments: &[&str]) -> serde_json::Value {
-    let value: serde_json::Value = serde_json::from_str(&success(arguments)).expect("JSON");
-    assert_eq!(value["version"], 2, "{arguments:?}");
+pub fn json(line: impl CommandLine) -> serde_json::Value {
+    let value: serde_json::Value = serde_json::from_str(&success(&line)).expect("JSON");
+    assert_eq!(value["version"], 2, "{:?}", line.words());
     value
 }
 
+/// The JSON value of a file.
+pub fn json_file(path: impl AsRef<Path>) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
+}
+
 /// The message of a program that ends with this code: it has all of `parts`, and nothing is on stdout.
-pub fn refusal(code: i32, arguments: &[&str], parts: &[&str]) -> String {
-    let output = circulant(arguments);
-    let message = stderr(&output);
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
-    assert!(output.stdout.is_empty(), "{arguments:?}");
+pub fn refusal(code: i32, line: impl CommandLine, parts: &[&str]) -> String {
+    let output = circulant(&line);
+    let (message, line) = (stderr(&output), line.words());
+    assert_eq!(output.status.code(), Some(code), "{line:?}: {message}");
+    assert!(output.stdout.is_empty(), "{line:?}");
     for part in parts {
         assert!(message.contains(part), "{part:?} is not in: {message}");
     }
@@ -64,28 +174,14 @@ pub fn words(text: &str) -> Vec<&str> {
 }
 
 /// Flags of a training that takes a moment.
-pub const QUICK: [&str; 10] = [
-    "--data",
-    "glyphs",
-    "--first",
-    "400",
-    "--steps",
-    "20",
-    "--batch",
-    "32",
-    "--checkpoint-every",
-    "10",
-];
+pub const QUICK: &str = "--data glyphs --first 400 --steps 20 --batch 32 --checkpoint-every 10";
 
 /// Trains into `root/name`, with more flags.
-pub fn trained(root: &Path, name: &str, more: &[&str]) -> PathBuf {
-    let out = root.join(name);
-    let mut arguments = vec!["train", "--out", path(&out)];
-    if !more.contains(&"--data") {
-        arguments.extend(QUICK);
-    }
-    arguments.extend(more);
-    success(&arguments);
+pub fn trained(root: &Path, name: &str, more: impl CommandLine) -> Place {
+    let out = Place::from(root.join(name));
+    let more = more.words();
+    let quick = if more.contains(&"--data") { "" } else { QUICK };
+    success(format!("train --out {out} {quick} {}", more.join(" ")));
     out
 }
 
@@ -131,12 +227,12 @@ pub fn npy(path: &Path, shape: &[usize], values: &[f32]) {
 }
 
 /// A run with images of 6 x 6 in three classes, and its data.
-pub fn small(root: &Path) -> (PathBuf, PathBuf) {
-    let data = root.join("images.npy");
+pub fn small(root: &Path) -> (Place, Place) {
+    let data = Place::from(root.join("images.npy"));
     let images: Vec<f32> = (0..30 * 36).map(|i| (i % 17) as f32 / 17.0).collect();
     npy(&data, &[30, 1, 6, 6], &images);
     let labels: Vec<f32> = (0..30).map(|i| (i % 3) as f32).collect();
     npy(&root.join("labels.npy"), &[30], &labels);
-    let flags = ["--data", path(&data), "--steps", "3", "--batch", "10"];
-    (trained(root, "run", &flags), data)
+    let flags = format!("--data {data} --steps 3 --batch 10");
+    (trained(root, "run", flags), data)
 }

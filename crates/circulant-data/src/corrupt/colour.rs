@@ -3,10 +3,9 @@
 //! HSV as in scikit-image: value `v = max`, saturation `s = (max - min) / max`, hue in sixths of a turn.
 //! `brightness`: `v + c`. `saturate`: `a s + b`. `contrast`: `(x - mean) c + mean`, mean per channel.
 
+use super::Operation;
 use super::corruption::Severity;
-use super::picture::{Picture, byte};
-use super::random::Random;
-use super::{Bytes, Operation};
+use super::picture::{byte, write};
 
 /// Hue, saturation and value, all in 0..=1, of red, green and blue.
 fn hsv([red, green, blue]: [f64; 3]) -> [f64; 3] {
@@ -43,86 +42,52 @@ fn rgb([hue, saturation, value]: [f64; 3]) -> [f64; 3] {
     }
 }
 
+pub(super) fn brightness(severity: Severity) -> Operation {
+    tone(1.0, 0.0, severity.of([0.05, 0.1, 0.15, 0.2, 0.3]))
+}
+
+pub(super) fn saturate(severity: Severity) -> Operation {
+    let (factor, more) = severity.of([(0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)]);
+    tone(factor, more, 0.0)
+}
+
 /// Saturation becomes `factor s + more`, value `v + light`.
-pub(super) struct Tone {
-    factor: f64,
-    more: f64,
-    light: f64,
-}
-
-impl Tone {
-    pub fn brightness(severity: Severity) -> Self {
-        Self {
-            factor: 1.0,
-            more: 0.0,
-            light: severity.of([0.05, 0.1, 0.15, 0.2, 0.3]),
-        }
-    }
-
-    pub fn saturate(severity: Severity) -> Self {
-        let (factor, more) =
-            severity.of([(0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)]);
-        Self {
-            factor,
-            more,
-            light: 0.0,
-        }
-    }
-}
-
-impl Operation for Tone {
-    fn apply(&self, picture: &Picture<'_>, _: &mut Random, output: Bytes<'_>) {
+fn tone(factor: f64, more: f64, light: f64) -> Operation {
+    Box::new(move |picture, _, output| {
         for pixel in 0..picture.area() {
             let [hue, saturation, value] = hsv(picture.colour(pixel));
-            let saturation = (saturation * self.factor + self.more).clamp(0.0, 1.0);
-            let value = (value + self.light).clamp(0.0, 1.0);
+            let saturation = (saturation * factor + more).clamp(0.0, 1.0);
+            let value = (value + light).clamp(0.0, 1.0);
             for (channel, x) in rgb([hue, saturation, value]).into_iter().enumerate() {
                 output[channel * picture.area() + pixel] = byte(x);
             }
         }
-    }
+    })
 }
 
-/// `contrast`; the factor of the distance from the mean.
-pub(super) struct Contrast(f64);
-
-impl Contrast {
-    pub fn new(severity: Severity) -> Self {
-        Self(severity.of([0.75, 0.5, 0.4, 0.3, 0.15]))
-    }
-}
-
-impl Operation for Contrast {
-    fn apply(&self, picture: &Picture<'_>, _: &mut Random, output: Bytes<'_>) {
-        for (channel, output) in output.chunks_mut(picture.area()).enumerate() {
-            let plane = picture.plane(channel);
+pub(super) fn contrast(severity: Severity) -> Operation {
+    let c = severity.of([0.75, 0.5, 0.4, 0.3, 0.15]);
+    Box::new(move |picture, _, output| {
+        for (plane, output) in picture.planes(output) {
             let mean = plane.values.iter().sum::<f64>() / plane.values.len() as f64;
-            for (output, x) in output.iter_mut().zip(plane.values) {
-                *output = byte((x - mean) * self.0 + mean);
-            }
+            write(output, plane.values.iter().map(|x| (x - mean) * c + mean));
         }
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::random::Random;
+    use super::super::tests::applied;
     use super::*;
 
-    fn run(operation: &dyn Operation, colours: &[[u8; 3]]) -> Vec<[u8; 3]> {
+    fn run(operation: Operation, colours: &[[u8; 3]]) -> Vec<[u8; 3]> {
         let count = colours.len();
-        let bytes: Vec<u8> = (0..3)
-            .flat_map(|c| colours.iter().map(move |x| x[c]))
-            .collect();
-        let picture = Picture {
-            bytes: &bytes,
-            height: 1,
-            width: count,
-        };
-        let mut output = vec![0; bytes.len()];
-        operation.apply(&picture, &mut Random::new(0, [0; 3]), &mut output);
-        (0..count)
-            .map(|i| [0, 1, 2].map(|c| output[c * count + i]))
-            .collect()
+        let channel = |c: usize| colours.iter().map(move |colour| colour[c]);
+        let bytes: Vec<u8> = (0..3).flat_map(channel).collect();
+        let output = applied(&operation, &bytes, [1, count], 0);
+        let colour = |i| [0, 1, 2].map(|c| output[c * count + i]);
+        (0..count).map(colour).collect()
     }
 
     fn some_colours() -> Vec<[u8; 3]> {
@@ -151,8 +116,8 @@ mod tests {
             let light = severity.of([0.05, 0.1, 0.15, 0.2, 0.3]);
             let (factor, more) =
                 severity.of([(0.3, 0.0), (0.1, 0.0), (1.5, 0.0), (2.0, 0.1), (2.5, 0.2)]);
-            let bright = run(&Tone::brightness(severity), &colours);
-            let saturated = run(&Tone::saturate(severity), &colours);
+            let bright = run(brightness(severity), &colours);
+            let saturated = run(saturate(severity), &colours);
             for ((colour, bright), saturated) in colours.iter().zip(bright).zip(saturated) {
                 let value = f64::from(*colour.iter().max().unwrap()) / 255.0;
                 let least = f64::from(*colour.iter().min().unwrap()) / 255.0;
@@ -196,7 +161,7 @@ mod tests {
         let colours = some_colours();
         for severity in Severity::ALL {
             let c = severity.of([0.75, 0.5, 0.4, 0.3, 0.15]);
-            let found = run(&Contrast::new(severity), &colours);
+            let found = run(contrast(severity), &colours);
             for channel in 0..3 {
                 let mean = colours.iter().map(|x| f64::from(x[channel])).sum::<f64>()
                     / colours.len() as f64;

@@ -4,104 +4,59 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::super::error::DataError;
+use super::super::options::by_name;
 
-/// A corruption of CIFAR-10-C. The order is that of the published set: fifteen, then the four extra ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Corruption {
-    /// Normal noise on every number.
-    GaussianNoise,
-    /// Poisson noise, as of few photons.
-    ShotNoise,
-    /// Numbers set to black or white.
-    ImpulseNoise,
-    /// The kernel of a lens out of focus, a disk.
-    DefocusBlur,
-    /// Pixels moved to neighbours, as behind frosted glass.
-    GlassBlur,
-    /// The camera moves along a line.
-    MotionBlur,
-    /// The camera moves towards the object.
-    ZoomBlur,
-    /// Flakes with motion, and a bright haze.
-    Snow,
-    /// A texture of ice over the picture.
-    Frost,
-    /// A plasma fractal over the picture.
-    Fog,
-    /// More value in HSV.
-    Brightness,
-    /// Less distance from the mean colour.
-    Contrast,
-    /// An affine map and a smooth random field.
-    ElasticTransform,
-    /// Fewer pixels.
-    Pixelate,
-    /// Lossy compression.
-    JpegCompression,
-    /// Normal noise in proportion to the number; extra.
-    SpeckleNoise,
-    /// A Gaussian kernel; extra.
-    GaussianBlur,
-    /// Drops of water or mud; extra.
-    Spatter,
-    /// Less or more saturation in HSV; extra.
-    Saturate,
+/// Variant, name and what it is.
+macro_rules! corruptions {
+    ($($variant:ident, $name:literal, $about:literal;)*) => {
+        /// A corruption of CIFAR-10-C. The order is that of the published set: fifteen, then the four extra ones.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Corruption {
+            $(#[doc = $about] $variant,)*
+        }
+
+        impl Corruption {
+            /// All nineteen.
+            pub const ALL: [Self; 19] = [$(Self::$variant),*];
+
+            /// The name in the published set, which is that of its file without `.npy`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+corruptions! {
+    GaussianNoise, "gaussian_noise", "Normal noise on every number.";
+    ShotNoise, "shot_noise", "Poisson noise, as of few photons.";
+    ImpulseNoise, "impulse_noise", "Numbers set to black or white.";
+    DefocusBlur, "defocus_blur", "The kernel of a lens out of focus, a disk.";
+    GlassBlur, "glass_blur", "Pixels moved to neighbours, as behind frosted glass.";
+    MotionBlur, "motion_blur", "The camera moves along a line.";
+    ZoomBlur, "zoom_blur", "The camera moves towards the object.";
+    Snow, "snow", "Flakes with motion, and a bright haze.";
+    Frost, "frost", "A texture of ice over the picture.";
+    Fog, "fog", "A plasma fractal over the picture.";
+    Brightness, "brightness", "More value in HSV.";
+    Contrast, "contrast", "Less distance from the mean colour.";
+    ElasticTransform, "elastic_transform", "An affine map and a smooth random field.";
+    Pixelate, "pixelate", "Fewer pixels.";
+    JpegCompression, "jpeg_compression", "Lossy compression.";
+    SpeckleNoise, "speckle_noise", "Normal noise in proportion to the number; extra.";
+    GaussianBlur, "gaussian_blur", "A Gaussian kernel; extra.";
+    Spatter, "spatter", "Drops of water or mud; extra.";
+    Saturate, "saturate", "Less or more saturation in HSV; extra.";
 }
 
 impl Corruption {
-    /// All nineteen.
-    pub const ALL: [Self; 19] = [
-        Self::GaussianNoise,
-        Self::ShotNoise,
-        Self::ImpulseNoise,
-        Self::DefocusBlur,
-        Self::GlassBlur,
-        Self::MotionBlur,
-        Self::ZoomBlur,
-        Self::Snow,
-        Self::Frost,
-        Self::Fog,
-        Self::Brightness,
-        Self::Contrast,
-        Self::ElasticTransform,
-        Self::Pixelate,
-        Self::JpegCompression,
-        Self::SpeckleNoise,
-        Self::GaussianBlur,
-        Self::Spatter,
-        Self::Saturate,
-    ];
-
     /// The fifteen on which results are reported.
     pub const COMMON: &[Self] = Self::ALL.split_at(15).0;
 
     /// The four that were kept for choosing hyperparameters.
     pub const EXTRA: &[Self] = Self::ALL.split_at(15).1;
-
-    /// The name in the published set, which is that of its file without `.npy`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::GaussianNoise => "gaussian_noise",
-            Self::ShotNoise => "shot_noise",
-            Self::ImpulseNoise => "impulse_noise",
-            Self::DefocusBlur => "defocus_blur",
-            Self::GlassBlur => "glass_blur",
-            Self::MotionBlur => "motion_blur",
-            Self::ZoomBlur => "zoom_blur",
-            Self::Snow => "snow",
-            Self::Frost => "frost",
-            Self::Fog => "fog",
-            Self::Brightness => "brightness",
-            Self::Contrast => "contrast",
-            Self::ElasticTransform => "elastic_transform",
-            Self::Pixelate => "pixelate",
-            Self::JpegCompression => "jpeg_compression",
-            Self::SpeckleNoise => "speckle_noise",
-            Self::GaussianBlur => "gaussian_blur",
-            Self::Spatter => "spatter",
-            Self::Saturate => "saturate",
-        }
-    }
 }
 
 impl fmt::Display for Corruption {
@@ -114,16 +69,7 @@ impl FromStr for Corruption {
     type Err = DataError;
 
     fn from_str(text: &str) -> Result<Self, DataError> {
-        let found = Self::ALL.into_iter().find(|one| one.name() == text);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            DataError::format(
-                "corruption",
-                format!("one of {names}"),
-                format!("{text:?}"),
-                "check the spelling",
-            )
-        })
+        by_name(&Self::ALL, text, "corruption")
     }
 }
 

@@ -5,56 +5,38 @@
 //! affine map samples as OpenCV's `warpAffine`: linear, at places rounded to 1/32 pixel, border
 //! `mirror`; the field as `scipy.ndimage.map_coordinates`: linear, border `reflect`.
 
+use super::Operation;
 use super::corruption::Severity;
 use super::gaussian::Gaussian;
 use super::picture::{Border, Picture, Plane, byte_of_single};
 use super::random::Random;
-use super::{Bytes, Operation};
 
-pub(super) struct ElasticTransform {
-    height: f64,
-    filter: Gaussian,
-    reach: f64,
-}
-
-impl ElasticTransform {
-    pub fn new(severity: Severity, height: usize, width: usize) -> Self {
-        let size = height.min(width) as f64;
-        let (field, sigma, reach) = severity.of([
-            (0.0, 0.0, 0.08),
-            (0.05, 0.2, 0.07),
-            (0.08, 0.06, 0.06),
-            (0.1, 0.04, 0.05),
-            (0.1, 0.03, 0.03),
-        ]);
-        Self {
-            height: size * field,
-            filter: Gaussian::truncated(size * sigma, 3.0, Border::Reflect),
-            reach: size * reach,
-        }
-    }
-
-    /// One component of the field.
-    fn field(&self, height: usize, width: usize, random: &mut Random) -> Plane {
-        let plane = Plane {
-            values: random.uniforms(height * width, -1.0, 1.0),
+pub(super) fn elastic_transform(severity: Severity, [height, width]: [usize; 2]) -> Operation {
+    let size = height.min(width) as f64;
+    let (top, sigma, reach) = severity.of([
+        (0.0, 0.0, 0.08),
+        (0.05, 0.2, 0.07),
+        (0.08, 0.06, 0.06),
+        (0.1, 0.04, 0.05),
+        (0.1, 0.03, 0.03),
+    ]);
+    let filter = Gaussian::truncated(size * sigma, 3.0, Border::Reflect);
+    // One component of the field.
+    let field = move |random: &mut Random| {
+        let values = random.uniforms(height * width, -1.0, 1.0);
+        let mut field = filter.filter(&Plane {
+            values,
             height,
             width,
-        };
-        let mut field = self.filter.filter(&plane);
-        field.values.iter_mut().for_each(|x| *x *= self.height);
+        });
+        field.values.iter_mut().for_each(|x| *x *= size * top);
         field.single()
-    }
-}
-
-impl Operation for ElasticTransform {
-    fn apply(&self, picture: &Picture<'_>, random: &mut Random, output: Bytes<'_>) {
-        let Picture { height, width, .. } = *picture;
-        let affine = Affine::draw(height, width, self.reach, random);
-        let right = self.field(height, width, random);
-        let down = self.field(height, width, random);
-        for (channel, output) in output.chunks_mut(picture.area()).enumerate() {
-            let moved = affine.warp(&picture.plane(channel).single());
+    };
+    Box::new(move |picture: &Picture<'_>, random, output| {
+        let affine = Affine::draw(height, width, size * reach, random);
+        let (right, down) = (field(random), field(random));
+        for (plane, output) in picture.planes(output) {
+            let moved = affine.warp(&plane.single());
             for (pixel, output) in output.iter_mut().enumerate() {
                 let row = (pixel / width) as f64 + down.values[pixel];
                 let column = (pixel % width) as f64 + right.values[pixel];
@@ -62,7 +44,7 @@ impl Operation for ElasticTransform {
                 *output = byte_of_single(value as f32);
             }
         }
-    }
+    })
 }
 
 /// Linear interpolation.

@@ -6,39 +6,28 @@
 //! decay at every halving; at the end 0..=1. Pictures of other sizes get the smallest torus that covers
 //! them.
 
+use super::Operation;
 use super::corruption::Severity;
-use super::picture::{Picture, byte};
+use super::picture::{unit, write};
 use super::random::Random;
-use super::{Bytes, Operation};
 
-pub(super) struct Fog {
-    amount: f64,
-    decay: f64,
-}
-
-impl Fog {
-    pub fn new(severity: Severity) -> Self {
-        let parameters = [(0.2, 3.0), (0.5, 3.0), (0.75, 2.5), (1.0, 2.0), (1.5, 1.75)];
-        let (amount, decay) = severity.of(parameters);
-        Self { amount, decay }
-    }
-}
-
-impl Operation for Fog {
-    fn apply(&self, picture: &Picture<'_>, random: &mut Random, output: Bytes<'_>) {
+pub(super) fn fog(severity: Severity) -> Operation {
+    let parameters = [(0.2, 3.0), (0.5, 3.0), (0.75, 2.5), (1.0, 2.0), (1.5, 1.75)];
+    let (amount, decay) = severity.of(parameters);
+    Box::new(move |picture, random, output| {
+        let (height, width) = (picture.height, picture.width);
         // A torus of one point has no halving.
-        let side = picture.height.max(picture.width).max(2).next_power_of_two();
-        let fractal = plasma(side, self.decay, random);
-        let most = picture.bytes.iter().max().copied().unwrap_or(0);
-        let most = f64::from(most) / 255.0;
-        for (channel, output) in output.chunks_mut(picture.area()).enumerate() {
-            for (pixel, output) in output.iter_mut().enumerate() {
-                let fog = fractal[pixel / picture.width * side + pixel % picture.width];
-                let x = f64::from(picture.channel(channel)[pixel]) / 255.0 + self.amount * fog;
-                *output = byte(x * most / (most + self.amount));
-            }
+        let side = height.max(width).max(2).next_power_of_two();
+        let fractal = plasma(side, decay, random);
+        let most = unit(picture.bytes.iter().max().copied().unwrap_or(0));
+        for (plane, output) in picture.planes(output) {
+            let foggy = plane.values.iter().enumerate().map(|(pixel, x)| {
+                let fog = fractal[pixel / width * side + pixel % width];
+                (x + amount * fog) * most / (most + amount)
+            });
+            write(output, foggy);
         }
-    }
+    })
 }
 
 /// The fractal, `side * side` numbers of 0..=1.
@@ -76,6 +65,7 @@ fn plasma(side: usize, decay: f64, random: &mut Random) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::applied;
     use super::*;
 
     #[test]
@@ -99,14 +89,7 @@ mod tests {
 
     #[test]
     fn fog_keeps_black_pictures_black() {
-        let bytes = [0; 3 * 5 * 7];
-        let picture = Picture {
-            bytes: &bytes,
-            height: 5,
-            width: 7,
-        };
-        let mut output = [9; 3 * 5 * 7];
-        Fog::new(Severity::ALL[4]).apply(&picture, &mut Random::new(1, [0; 3]), &mut output);
-        assert_eq!(output, bytes);
+        let black = [0; 3 * 5 * 7];
+        assert_eq!(applied(&fog(Severity::ALL[4]), &black, [5, 7], 1), black);
     }
 }

@@ -9,43 +9,30 @@
 
 use std::f64::consts::{FRAC_PI_3, PI};
 
+use super::Operation;
 use super::corruption::Severity;
-use super::picture::Picture;
 use super::random::Random;
-use super::{Bytes, Operation};
 
-pub(super) struct Frost {
-    picture: f64,
-    texture: f64,
-}
-
-impl Frost {
-    pub fn new(severity: Severity) -> Self {
-        let parameters = [
-            (1.0, 0.2),
-            (1.0, 0.3),
-            (0.9, 0.4),
-            (0.85, 0.4),
-            (0.75, 0.45),
-        ];
-        let (picture, texture) = severity.of(parameters);
-        Self { picture, texture }
-    }
-}
-
-impl Operation for Frost {
-    fn apply(&self, picture: &Picture<'_>, random: &mut Random, output: Bytes<'_>) {
+pub(super) fn frost(severity: Severity) -> Operation {
+    let (a, b) = severity.of([
+        (1.0, 0.2),
+        (1.0, 0.3),
+        (0.9, 0.4),
+        (0.85, 0.4),
+        (0.75, 0.45),
+    ]);
+    Box::new(move |picture, random, output| {
         let palette = &PALETTES[random.below(PALETTES.len())];
         let field = field(picture.height, picture.width, random);
         for (channel, output) in output.chunks_mut(picture.area()).enumerate() {
             let (mean, deviation) = palette[channel];
-            for ((output, &x), field) in output.iter_mut().zip(picture.channel(channel)).zip(&field)
-            {
+            let bytes = picture.channel(channel);
+            for ((output, &x), field) in output.iter_mut().zip(bytes).zip(&field) {
                 let ice = (mean + deviation * field).clamp(0.0, 255.0).round();
-                *output = (self.picture * f64::from(x) + self.texture * ice).min(255.0) as u8;
+                *output = (a * f64::from(x) + b * ice).min(255.0) as u8;
             }
         }
-    }
+    })
 }
 
 /// Mean and deviation of red, green and blue. Two of the photographs are the same.

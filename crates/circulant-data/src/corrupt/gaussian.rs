@@ -3,10 +3,9 @@
 //! `w(j) = exp(-j^2 / (2 sigma^2)) / sum`, `|j| <= int(truncate sigma + 1/2)`, rows after columns, as
 //! `skimage.filters.gaussian` (there: border `nearest`, truncate 4).
 
+use super::Operation;
 use super::corruption::Severity;
-use super::picture::{Border, Picture, Plane, byte};
-use super::random::Random;
-use super::{Bytes, Operation};
+use super::picture::{Border, Plane, write};
 
 /// A separable filter.
 pub(super) struct Gaussian {
@@ -72,28 +71,18 @@ impl Gaussian {
     }
 }
 
-/// The corruption.
-pub(super) struct GaussianBlur(Gaussian);
-
-impl GaussianBlur {
-    pub fn new(severity: Severity) -> Self {
-        Self(Gaussian::new(severity.of([0.4, 0.6, 0.7, 0.8, 1.0])))
-    }
-}
-
-impl Operation for GaussianBlur {
-    fn apply(&self, picture: &Picture<'_>, _: &mut Random, output: Bytes<'_>) {
-        for (channel, output) in output.chunks_mut(picture.area()).enumerate() {
-            let blurred = self.0.filter(&picture.plane(channel));
-            for (output, value) in output.iter_mut().zip(blurred.values) {
-                *output = byte(value);
-            }
+pub(super) fn gaussian_blur(severity: Severity) -> Operation {
+    let filter = Gaussian::new(severity.of([0.4, 0.6, 0.7, 0.8, 1.0]));
+    Box::new(move |picture, _, output| {
+        for (plane, output) in picture.planes(output) {
+            write(output, filter.filter(&plane).values);
         }
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::random::Random;
     use super::*;
 
     /// Sums of products in another order.

@@ -7,10 +7,8 @@
 
 mod dct;
 
+use super::Operation;
 use super::corruption::Severity;
-use super::picture::Picture;
-use super::random::Random;
-use super::{Bytes, Operation};
 
 /// Annex K of the standard, row by row.
 const LUMINANCE: [u16; 64] = [
@@ -24,33 +22,19 @@ const CHROMINANCE: [u16; 64] = [
     99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
 ];
 
-/// Quantisation at a quality.
-pub(super) struct JpegCompression {
-    luminance: [i32; 64],
-    chrominance: [i32; 64],
+pub(super) fn jpeg_compression(severity: Severity) -> Operation {
+    with_quality(severity.of([80, 65, 58, 50, 40]))
 }
 
-impl JpegCompression {
-    pub fn new(severity: Severity) -> Self {
-        Self::with_quality(severity.of([80, 65, 58, 50, 40]))
-    }
-
-    fn with_quality(quality: i32) -> Self {
-        let percent = if quality < 50 {
-            5000 / quality
-        } else {
-            200 - 2 * quality
-        };
-        let scale = |entry: u16| ((i32::from(entry) * percent + 50) / 100).clamp(1, 255);
-        Self {
-            luminance: LUMINANCE.map(scale),
-            chrominance: CHROMINANCE.map(scale),
-        }
-    }
-}
-
-impl Operation for JpegCompression {
-    fn apply(&self, picture: &Picture<'_>, _: &mut Random, output: Bytes<'_>) {
+fn with_quality(quality: i32) -> Operation {
+    let percent = if quality < 50 {
+        5000 / quality
+    } else {
+        200 - 2 * quality
+    };
+    let scale = |entry: u16| ((i32::from(entry) * percent + 50) / 100).clamp(1, 255);
+    let [of_luminance, of_chrominance] = [LUMINANCE, CHROMINANCE].map(|table| table.map(scale));
+    Box::new(move |picture, _, output| {
         let area = picture.area();
         let mut planes = [(); 3].map(|()| Samples::new(picture.height, picture.width));
         for pixel in 0..area {
@@ -60,9 +44,9 @@ impl Operation for JpegCompression {
             }
         }
         let [luminance, blue, red] = planes;
-        let luminance = luminance.compress(&self.luminance);
+        let luminance = luminance.compress(&of_luminance);
         let [blue, red] = [blue, red].map(|plane| {
-            let half = plane.halve().compress(&self.chrominance);
+            let half = plane.halve().compress(&of_chrominance);
             half.double(picture.height, picture.width)
         });
         for pixel in 0..area {
@@ -72,7 +56,7 @@ impl Operation for JpegCompression {
                 output[channel * area + pixel] = value;
             }
         }
-    }
+    })
 }
 
 /// `FIX` of libjpeg: 16 bits after the point.
@@ -200,6 +184,8 @@ impl Samples {
 mod tests {
     use image::codecs::jpeg::JpegEncoder;
 
+    use super::super::random::Random;
+    use super::super::tests::applied;
     use super::*;
 
     /// A smooth picture with an edge and some noise.
@@ -222,18 +208,7 @@ mod tests {
     }
 
     fn compressed(bytes: &[u8], height: usize, width: usize, quality: i32) -> Vec<u8> {
-        let picture = Picture {
-            bytes,
-            height,
-            width,
-        };
-        let mut output = vec![0; bytes.len()];
-        JpegCompression::with_quality(quality).apply(
-            &picture,
-            &mut Random::new(0, [0; 3]),
-            &mut output,
-        );
-        output
+        applied(&with_quality(quality), bytes, [height, width], 0)
     }
 
     fn distance(a: &[u8], b: &[u8]) -> f64 {

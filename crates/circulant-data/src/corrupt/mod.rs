@@ -47,14 +47,9 @@ use self::random::Random;
 use super::error::DataError;
 use super::images::{ImageSet, Pixels};
 
-/// A picture `[3, height, width]` to be written.
-type Bytes<'a> = &'a mut [u8];
-
-/// A corruption of one severity, ready for pictures of one size.
-trait Operation: Send + Sync {
-    /// Writes all of `output`, which is as large as the picture.
-    fn apply(&self, picture: &Picture<'_>, random: &mut Random, output: Bytes<'_>);
-}
+/// A corruption of one severity, ready for pictures of one size: writes all of the last argument, a
+/// picture `[3, height, width]` as large as the first.
+type Operation = Box<dyn Fn(&Picture<'_>, &mut Random, &mut [u8]) + Send + Sync>;
 
 /// Corrupts all pictures of a set of bytes `[n, 3, height, width]`, in parallel. Labels stay.
 ///
@@ -79,7 +74,7 @@ pub fn corrupt(
     let shape = set.shape();
     let bytes = colour_bytes(set)?;
     let [_, _, height, width] = shape;
-    let operation = operation(corruption, severity, height, width);
+    let operation = operation(corruption, severity, [height, width]);
     let mut output = vec![0; bytes.len()];
     output
         .par_chunks_mut(set.row())
@@ -92,7 +87,7 @@ pub fn corrupt(
                 width,
             };
             let words = [corruption as u64, severity.level() as u64, index as u64];
-            operation.apply(&picture, &mut Random::new(seed, words), output);
+            operation(&picture, &mut Random::new(seed, words), output);
         });
     let source = format!(
         "{} ({corruption}, severity {severity}, seed {seed})",
@@ -120,34 +115,27 @@ fn colour_bytes(set: &ImageSet) -> Result<&[u8], DataError> {
     }
 }
 
-fn operation(
-    corruption: Corruption,
-    severity: Severity,
-    height: usize,
-    width: usize,
-) -> Box<dyn Operation> {
+fn operation(corruption: Corruption, severity: Severity, size: [usize; 2]) -> Operation {
     match corruption {
-        Corruption::GaussianNoise => Box::new(noise::GaussianNoise::new(severity)),
-        Corruption::ShotNoise => Box::new(noise::ShotNoise::new(severity)),
-        Corruption::ImpulseNoise => Box::new(noise::ImpulseNoise::new(severity)),
-        Corruption::DefocusBlur => Box::new(defocus::DefocusBlur::new(severity)),
-        Corruption::GlassBlur => Box::new(glass::GlassBlur::new(severity)),
-        Corruption::MotionBlur => Box::new(motion::MotionBlur::new(severity)),
-        Corruption::ZoomBlur => Box::new(zoom::ZoomBlur::new(severity, height, width)),
-        Corruption::Snow => Box::new(snow::Snow::new(severity, height, width)),
-        Corruption::Frost => Box::new(frost::Frost::new(severity)),
-        Corruption::Fog => Box::new(fog::Fog::new(severity)),
-        Corruption::Brightness => Box::new(colour::Tone::brightness(severity)),
-        Corruption::Contrast => Box::new(colour::Contrast::new(severity)),
-        Corruption::ElasticTransform => {
-            Box::new(elastic::ElasticTransform::new(severity, height, width))
-        }
-        Corruption::Pixelate => Box::new(pixelate::Pixelate::new(severity)),
-        Corruption::JpegCompression => Box::new(jpeg::JpegCompression::new(severity)),
-        Corruption::SpeckleNoise => Box::new(noise::SpeckleNoise::new(severity)),
-        Corruption::GaussianBlur => Box::new(gaussian::GaussianBlur::new(severity)),
-        Corruption::Spatter => Box::new(spatter::Spatter::new(severity)),
-        Corruption::Saturate => Box::new(colour::Tone::saturate(severity)),
+        Corruption::GaussianNoise => noise::gaussian(severity),
+        Corruption::ShotNoise => noise::shot(severity),
+        Corruption::ImpulseNoise => noise::impulse(severity),
+        Corruption::DefocusBlur => defocus::defocus_blur(severity),
+        Corruption::GlassBlur => glass::glass_blur(severity),
+        Corruption::MotionBlur => motion::motion_blur(severity),
+        Corruption::ZoomBlur => zoom::zoom_blur(severity, size),
+        Corruption::Snow => snow::snow(severity, size),
+        Corruption::Frost => frost::frost(severity),
+        Corruption::Fog => fog::fog(severity),
+        Corruption::Brightness => colour::brightness(severity),
+        Corruption::Contrast => colour::contrast(severity),
+        Corruption::ElasticTransform => elastic::elastic_transform(severity, size),
+        Corruption::Pixelate => pixelate::pixelate(severity),
+        Corruption::JpegCompression => jpeg::jpeg_compression(severity),
+        Corruption::SpeckleNoise => noise::speckle(severity),
+        Corruption::GaussianBlur => gaussian::gaussian_blur(severity),
+        Corruption::Spatter => spatter::spatter(severity),
+        Corruption::Saturate => colour::saturate(severity),
     }
 }
 

@@ -5,10 +5,9 @@
 //! The angle is uniform in -45..45 degrees. ImageMagick (6.9, 16 bits) works with `257 in`, rounds, and
 //! cuts when it writes bytes.
 
+use super::Operation;
 use super::corruption::Severity;
-use super::picture::{Border, Picture};
-use super::random::Random;
-use super::{Bytes, Operation};
+use super::picture::Border;
 
 /// The line, without its angle.
 pub(super) struct Motion {
@@ -26,7 +25,8 @@ impl Motion {
     }
 
     /// Blurs one channel along `angle`, in degrees.
-    pub fn blur(&self, input: &[u8], height: usize, width: usize, angle: f64, output: Bytes<'_>) {
+    pub fn blur(&self, input: &[u8], width: usize, angle: f64, output: &mut [u8]) {
+        let height = input.len() / width;
         let (sine, cosine) = angle.to_radians().sin_cos();
         let offset = |i: usize, side: f64| (i as f64 * side - 0.5).ceil() as isize;
         let mut sums = vec![0.0; height * width];
@@ -49,25 +49,15 @@ impl Motion {
     }
 }
 
-/// The corruption.
-pub(super) struct MotionBlur(Motion);
-
-impl MotionBlur {
-    pub fn new(severity: Severity) -> Self {
-        let (radius, sigma) = severity.of([(6, 1.0), (6, 1.5), (6, 2.0), (8, 2.0), (9, 2.5)]);
-        Self(Motion::new(radius, sigma))
-    }
-}
-
-impl Operation for MotionBlur {
-    fn apply(&self, picture: &Picture<'_>, random: &mut Random, output: Bytes<'_>) {
+pub(super) fn motion_blur(severity: Severity) -> Operation {
+    let (radius, sigma) = severity.of([(6, 1.0), (6, 1.5), (6, 2.0), (8, 2.0), (9, 2.5)]);
+    let motion = Motion::new(radius, sigma);
+    Box::new(move |picture, random, output| {
         let angle = random.range(-45.0, 45.0);
         for (channel, output) in output.chunks_mut(picture.area()).enumerate() {
-            let input = picture.channel(channel);
-            self.0
-                .blur(input, picture.height, picture.width, angle, output);
+            motion.blur(picture.channel(channel), picture.width, angle, output);
         }
-    }
+    })
 }
 
 #[cfg(test)]
@@ -84,7 +74,7 @@ mod tests {
         let mut output = vec![0; side * side];
         // Along 0 degrees the point at column 10 reaches the columns left of it; along 90 those above.
         for (angle, step) in [(0.0, 1), (90.0, side)] {
-            motion.blur(&input, side, side, angle, &mut output);
+            motion.blur(&input, side, angle, &mut output);
             for i in 0..10 {
                 let expected = 255.0 * motion.kernel[i];
                 let found = f64::from(output[10 * side + 10 - i * step]);
@@ -95,7 +85,7 @@ mod tests {
             }
             assert_eq!(output[10 * side + 11], 0);
         }
-        motion.blur(&vec![77; side * side], side, side, 33.0, &mut output);
+        motion.blur(&vec![77; side * side], side, 33.0, &mut output);
         assert!(output.iter().all(|&x| x == 77));
     }
 }

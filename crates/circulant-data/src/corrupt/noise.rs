@@ -7,92 +7,49 @@
 //! | `shot_noise` | `Poisson(c x) / c` |
 //! | `impulse_noise` | 0 or 1, each with probability `c / 2`, else `x` |
 
+use super::Operation;
 use super::corruption::Severity;
-use super::picture::{Picture, byte};
+use super::picture::{byte, unit};
 use super::random::Random;
-use super::{Bytes, Operation};
 
-/// `gaussian_noise`; `c` is the deviation.
-pub(super) struct GaussianNoise(f64);
-
-impl GaussianNoise {
-    pub fn new(severity: Severity) -> Self {
-        Self(severity.of([0.04, 0.06, 0.08, 0.09, 0.10]))
-    }
-}
-
-impl Operation for GaussianNoise {
-    fn apply(&self, picture: &Picture<'_>, random: &mut Random, output: Bytes<'_>) {
+/// A number for every byte.
+fn bytewise(number: impl Fn(u8, &mut Random) -> f64 + Send + Sync + 'static) -> Operation {
+    Box::new(move |picture, random, output| {
         for (output, &x) in output.iter_mut().zip(picture.bytes) {
-            *output = byte(f64::from(x) / 255.0 + random.normal(0.0, self.0));
+            *output = byte(number(x, random));
         }
-    }
+    })
 }
 
-/// `speckle_noise`; `c` is the deviation.
-pub(super) struct SpeckleNoise(f64);
-
-impl SpeckleNoise {
-    pub fn new(severity: Severity) -> Self {
-        Self(severity.of([0.06, 0.1, 0.12, 0.16, 0.2]))
-    }
+/// `c` is the deviation.
+pub(super) fn gaussian(severity: Severity) -> Operation {
+    let c = severity.of([0.04, 0.06, 0.08, 0.09, 0.10]);
+    bytewise(move |x, random| unit(x) + random.normal(0.0, c))
 }
 
-impl Operation for SpeckleNoise {
-    fn apply(&self, picture: &Picture<'_>, random: &mut Random, output: Bytes<'_>) {
-        for (output, &x) in output.iter_mut().zip(picture.bytes) {
-            let x = f64::from(x) / 255.0;
-            *output = byte(x + x * random.normal(0.0, self.0));
-        }
-    }
+/// `c` is the deviation.
+pub(super) fn speckle(severity: Severity) -> Operation {
+    let c = severity.of([0.06, 0.1, 0.12, 0.16, 0.2]);
+    bytewise(move |x, random| unit(x) + unit(x) * random.normal(0.0, c))
 }
 
-/// `impulse_noise`; `c` is the share of numbers that are lost.
-pub(super) struct ImpulseNoise(f64);
-
-impl ImpulseNoise {
-    pub fn new(severity: Severity) -> Self {
-        Self(severity.of([0.01, 0.02, 0.03, 0.05, 0.07]))
-    }
+/// `c` is the share of numbers that are lost.
+pub(super) fn impulse(severity: Severity) -> Operation {
+    let c = severity.of([0.01, 0.02, 0.03, 0.05, 0.07]);
+    bytewise(move |x, random| match random.unit() {
+        lost if lost >= c => unit(x),
+        _ if random.unit() < 0.5 => 1.0,
+        _ => 0.0,
+    })
 }
 
-impl Operation for ImpulseNoise {
-    fn apply(&self, picture: &Picture<'_>, random: &mut Random, output: Bytes<'_>) {
-        for (output, &x) in output.iter_mut().zip(picture.bytes) {
-            *output = match random.unit() {
-                lost if lost >= self.0 => byte(f64::from(x) / 255.0),
-                _ if random.unit() < 0.5 => 255,
-                _ => 0,
-            };
-        }
-    }
-}
-
-/// `shot_noise`; `c` is the number of photons of white. A byte has 256 values, so the distribution
-/// functions of all 256 Poisson numbers are tables, and a number is drawn by bisection.
-pub(super) struct ShotNoise {
-    photons: f64,
-    tables: Vec<Poisson>,
-}
-
-impl ShotNoise {
-    pub fn new(severity: Severity) -> Self {
-        let photons = severity.of([500.0, 250.0, 100.0, 75.0, 50.0]);
-        let table = |byte: u8| Poisson::new(f64::from(byte) / 255.0 * photons);
-        Self {
-            photons,
-            tables: (0..=u8::MAX).map(table).collect(),
-        }
-    }
-}
-
-impl Operation for ShotNoise {
-    fn apply(&self, picture: &Picture<'_>, random: &mut Random, output: Bytes<'_>) {
-        for (output, &x) in output.iter_mut().zip(picture.bytes) {
-            let count = self.tables[usize::from(x)].draw(random.unit());
-            *output = byte(count as f64 / self.photons);
-        }
-    }
+/// `c` is the number of photons of white. A byte has 256 values, so the distribution functions of all
+/// 256 Poisson numbers are tables, and a number is drawn by bisection.
+pub(super) fn shot(severity: Severity) -> Operation {
+    let photons = severity.of([500.0, 250.0, 100.0, 75.0, 50.0]);
+    let tables = (0..=u8::MAX).map(|x| Poisson::new(unit(x) * photons));
+    let tables: Vec<Poisson> = tables.collect();
+    bytewise(move |x, random| tables[usize::from(x)].draw(random.unit()) as f64 / photons)
 }
 
 /// A Poisson distribution: `cumulative[i] = P(X <= first + i)`.
@@ -129,21 +86,12 @@ impl Poisson {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::applied;
     use super::*;
 
-    const SIDE: usize = 300;
-
-    /// The bytes that come from a picture of one value.
-    fn noisy(operation: &dyn Operation, value: u8) -> Vec<u8> {
-        let bytes = vec![value; 3 * SIDE * SIDE];
-        let picture = Picture {
-            bytes: &bytes,
-            height: SIDE,
-            width: SIDE,
-        };
-        let mut output = vec![0; bytes.len()];
-        operation.apply(&picture, &mut Random::new(9, [0; 3]), &mut output);
-        output
+    /// The bytes that come from a picture of 300 x 300 of one value.
+    fn noisy(operation: Operation, value: u8) -> Vec<u8> {
+        applied(&operation, &[value; 3 * 300 * 300], [300, 300], 9)
     }
 
     fn moments(bytes: &[u8]) -> (f64, f64) {
@@ -171,13 +119,9 @@ mod tests {
         let x = 128.0 / 255.0;
         for severity in Severity::ALL {
             let c = severity.of([0.04_f64, 0.06, 0.08, 0.09, 0.10]);
-            check(&noisy(&GaussianNoise::new(severity), 128), x, c * c);
+            check(&noisy(gaussian(severity), 128), x, c * c);
             let c = severity.of([0.06_f64, 0.1, 0.12, 0.16, 0.2]);
-            check(
-                &noisy(&SpeckleNoise::new(severity), 128),
-                x,
-                (c * x).powi(2),
-            );
+            check(&noisy(speckle(severity), 128), x, (c * x).powi(2));
         }
     }
 
@@ -185,12 +129,10 @@ mod tests {
     fn shot_noise_has_the_variance_of_its_mean() {
         for severity in Severity::ALL {
             let photons = severity.of([500.0, 250.0, 100.0, 75.0, 50.0]);
-            let operation = ShotNoise::new(severity);
             for byte in [0_u8, 3, 128] {
-                let mean = f64::from(byte) / 255.0 * photons;
-                let mut random = Random::new(4, [0; 3]);
-                let draws = (0..100_000)
-                    .map(|_| operation.tables[usize::from(byte)].draw(random.unit()) as f64);
+                let mean = unit(byte) * photons;
+                let (table, mut random) = (Poisson::new(mean), Random::new(4, [0; 3]));
+                let draws = (0..100_000).map(|_| table.draw(random.unit()) as f64);
                 let draws: Vec<f64> = draws.collect();
                 let found = draws.iter().sum::<f64>() / 1e5;
                 let variance = draws.iter().map(|k| (k - found).powi(2)).sum::<f64>() / 1e5;
@@ -199,7 +141,7 @@ mod tests {
                 assert!((variance - mean).abs() <= 0.03 * mean, "{variance} {mean}");
             }
             // Few photons leave steps wider than a byte; the cut then takes less than half a byte.
-            let (mean, _) = moments(&noisy(&operation, 128));
+            let (mean, _) = moments(&noisy(shot(severity), 128));
             assert!((mean - 128.0 / 255.0).abs() < 0.004, "{mean}");
         }
     }
@@ -227,7 +169,7 @@ mod tests {
     fn impulses_are_half_salt_half_pepper() {
         for severity in Severity::ALL {
             let share = severity.of([0.01, 0.02, 0.03, 0.05, 0.07]);
-            let bytes = noisy(&ImpulseNoise::new(severity), 128);
+            let bytes = noisy(impulse(severity), 128);
             for extreme in [0, 255] {
                 let found = bytes.iter().filter(|&&x| x == extreme).count() as f64;
                 let expected = share / 2.0 * bytes.len() as f64;

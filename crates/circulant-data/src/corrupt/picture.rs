@@ -19,15 +19,19 @@ impl Picture<'_> {
         &self.bytes[channel * self.area()..][..self.area()]
     }
 
-    /// A channel as floats in 0..=1.
-    pub fn plane(&self, channel: usize) -> Plane {
-        self.map(channel, |byte| f64::from(byte) / 255.0)
+    /// Every channel as floats in 0..=1, with the place for what becomes of it.
+    pub fn planes<'b>(&self, output: &'b mut [u8]) -> impl Iterator<Item = (Plane, &'b mut [u8])> {
+        let planes = self
+            .bytes
+            .chunks(self.area())
+            .map(|bytes| self.plane(bytes));
+        planes.zip(output.chunks_mut(self.area()))
     }
 
-    /// A channel through a function.
-    pub fn map(&self, channel: usize, f: impl Fn(u8) -> f64) -> Plane {
+    /// A channel of this size as floats in 0..=1.
+    pub fn plane(&self, bytes: &[u8]) -> Plane {
         Plane {
-            values: self.channel(channel).iter().map(|&byte| f(byte)).collect(),
+            values: bytes.iter().map(|&byte| unit(byte)).collect(),
             height: self.height,
             width: self.width,
         }
@@ -36,7 +40,7 @@ impl Picture<'_> {
     /// Red, green and blue of a pixel as floats in 0..=1.
     pub fn colour(&self, pixel: usize) -> [f64; 3] {
         let area = self.area();
-        [0, 1, 2].map(|channel| f64::from(self.bytes[channel * area + pixel]) / 255.0)
+        [0, 1, 2].map(|channel| unit(self.bytes[channel * area + pixel]))
     }
 }
 
@@ -100,9 +104,21 @@ impl Border {
     }
 }
 
+/// A byte as a float of 0..=1.
+pub(super) fn unit(byte: u8) -> f64 {
+    f64::from(byte) / 255.0
+}
+
 /// A float of 0..=1 as a byte, cut as NumPy's `uint8` does.
 pub(super) fn byte(unit: f64) -> u8 {
     (unit.clamp(0.0, 1.0) * 255.0) as u8
+}
+
+/// Floats of 0..=1 as bytes.
+pub(super) fn write(output: &mut [u8], units: impl IntoIterator<Item = f64>) {
+    for (output, unit) in output.iter_mut().zip(units) {
+        *output = byte(unit);
+    }
 }
 
 /// The same in single precision.

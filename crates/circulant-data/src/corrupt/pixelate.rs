@@ -3,36 +3,23 @@
 //! A box takes the pixels whose middle lies within `max(scale, 1) / 2` of the middle of the new pixel,
 //! all with the same weight, rows of the picture first; bytes are rounded after each direction.
 
+use super::Operation;
 use super::corruption::Severity;
-use super::picture::Picture;
-use super::random::Random;
-use super::{Bytes, Operation};
 
-pub(super) struct Pixelate {
-    share: f64,
-}
-
-impl Pixelate {
-    pub fn new(severity: Severity) -> Self {
-        Self {
-            share: severity.of([0.95, 0.9, 0.85, 0.75, 0.65]),
-        }
-    }
-
-    fn fewer(&self, size: usize) -> usize {
-        ((size as f64 * self.share) as usize).max(1)
-    }
-}
-
-impl Operation for Pixelate {
-    fn apply(&self, picture: &Picture<'_>, _: &mut Random, output: Bytes<'_>) {
+pub(super) fn pixelate(severity: Severity) -> Operation {
+    Box::new(move |picture, _, output| {
         let size = [picture.height, picture.width];
-        let small = size.map(|size| self.fewer(size));
+        let small = size.map(|size| fewer(size, severity));
         for (channel, output) in output.chunks_mut(picture.area()).enumerate() {
             let pixels = resize(picture.channel(channel), size, small);
             output.copy_from_slice(&resize(&pixels, small, size));
         }
-    }
+    })
+}
+
+fn fewer(size: usize, severity: Severity) -> usize {
+    let c = severity.of([0.95, 0.9, 0.85, 0.75, 0.65]);
+    ((size as f64 * c) as usize).max(1)
 }
 
 /// The pixels `from..to` of each of `made` boxes over `size` pixels.
@@ -91,7 +78,7 @@ mod tests {
     fn boxes_cover_the_row_without_gaps() {
         for size in [1, 2, 3, 7, 32, 33] {
             for severity in Severity::ALL {
-                let small = Pixelate::new(severity).fewer(size);
+                let small = fewer(size, severity);
                 let found: Vec<_> = boxes(size, small).collect();
                 assert_eq!(found[0].0, 0);
                 assert_eq!(found.last().unwrap().1, size);
@@ -120,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_number_of_pixels_is_cut() {
-        let counts = Severity::ALL.map(|severity| Pixelate::new(severity).fewer(32));
+        let counts = Severity::ALL.map(|severity| fewer(32, severity));
         assert_eq!(counts, [30, 28, 27, 24, 20]);
     }
 }

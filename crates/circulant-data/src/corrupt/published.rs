@@ -55,29 +55,11 @@ impl Published {
         })
     }
 
-    /// The corruptions whose files are there.
-    pub fn corruptions(&self) -> Vec<Corruption> {
-        let there = |corruption: &Corruption| self.place(*corruption).is_file();
-        Corruption::ALL.into_iter().filter(there).collect()
-    }
-
     /// The five severities of a corruption, from weak to strong. Reads the file once.
     pub fn severities(&self, corruption: Corruption) -> Result<Vec<ImageSet>, DataError> {
         let (bytes, size) = self.bytes(corruption)?;
-        let part = bytes.len() / SEVERITIES;
-        let set = |severity: Severity| {
-            let bytes = &bytes[(severity.level() - 1) * part..][..part];
-            self.set(corruption, severity, bytes, size)
-        };
+        let set = |severity| self.set(corruption, severity, &bytes, size);
         Severity::ALL.into_iter().map(set).collect()
-    }
-
-    /// One severity. Reads the whole file: for all five, [`Published::severities`] is quicker.
-    pub fn read(&self, corruption: Corruption, severity: Severity) -> Result<ImageSet, DataError> {
-        let (bytes, size) = self.bytes(corruption)?;
-        let part = bytes.len() / SEVERITIES;
-        let bytes = &bytes[(severity.level() - 1) * part..][..part];
-        self.set(corruption, severity, bytes, size)
     }
 
     fn place(&self, corruption: Corruption) -> PathBuf {
@@ -113,6 +95,7 @@ impl Published {
         }
     }
 
+    /// One severity out of all bytes.
     fn set(
         &self,
         corruption: Corruption,
@@ -120,6 +103,8 @@ impl Published {
         bytes: &[u8],
         [height, width]: [usize; 2],
     ) -> Result<ImageSet, DataError> {
+        let part = bytes.len() / SEVERITIES;
+        let bytes = &bytes[(severity.level() - 1) * part..][..part];
         let row = 3 * height * width;
         let source = format!("{} (severity {severity})", self.place(corruption).display());
         ImageSet::new(
@@ -137,20 +122,11 @@ fn read(place: &Path) -> Result<Array, DataError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::npy::u8_bytes;
     use super::*;
 
-    fn npy(shape: &str, kind: &str, bytes: &[u8]) -> Vec<u8> {
-        let mut header =
-            format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-        while (header.len() + 11) % 64 != 0 {
-            header.push(' ');
-        }
-        header.push('\n');
-        let mut file = b"\x93NUMPY\x01\x00".to_vec();
-        file.extend((header.len() as u16).to_le_bytes());
-        file.extend(header.as_bytes());
-        file.extend(bytes);
-        file
+    fn write(folder: &Path, name: &str, shape: &[usize], bytes: &[u8]) {
+        std::fs::write(folder.join(format!("{name}.npy")), u8_bytes(shape, bytes)).unwrap();
     }
 
     /// Two pictures of 4 x 4 per severity; the red of a pixel is 50 times the severity.
@@ -160,17 +136,8 @@ mod tests {
             .flat_map(|i| [(i / 32 + 1) * 50, i % 16, 7])
             .map(|x| x as u8);
         let pixels: Vec<u8> = pixels.collect();
-        std::fs::write(
-            folder.path().join("fog.npy"),
-            npy("(10, 4, 4, 3)", "|u1", &pixels),
-        )
-        .unwrap();
-        let labels = [3, 8, 3, 8, 3, 8, 3, 8, 3, 8];
-        std::fs::write(
-            folder.path().join("labels.npy"),
-            npy("(10,)", "|u1", &labels),
-        )
-        .unwrap();
+        write(folder.path(), "fog", &[10, 4, 4, 3], &pixels);
+        write(folder.path(), "labels", &[10], &[3, 8].repeat(5));
         folder
     }
 
@@ -178,10 +145,8 @@ mod tests {
     fn severities_are_stacked() {
         let folder = folder();
         let published = Published::open(folder.path()).unwrap();
-        assert_eq!(published.corruptions(), [Corruption::Fog]);
         let sets = published.severities(Corruption::Fog).unwrap();
         for (set, severity) in sets.iter().zip(Severity::ALL) {
-            assert_eq!(*set, published.read(Corruption::Fog, severity).unwrap());
             assert_eq!(set.shape(), [2, 3, 4, 4]);
             assert_eq!(set.labels().values.as_deref().unwrap(), [3, 8]);
             assert_eq!(set.labels().names[3], "cat");
@@ -202,26 +167,23 @@ mod tests {
         let folder = folder();
         let path = folder.path();
         let published = Published::open(path).unwrap();
-        let missing = published
-            .severities(Corruption::Snow)
-            .unwrap_err()
-            .to_string();
+        let snow = || {
+            published
+                .severities(Corruption::Snow)
+                .unwrap_err()
+                .to_string()
+        };
+        let missing = snow();
         assert!(missing.contains("snow.npy"), "{missing}");
-        std::fs::write(path.join("snow.npy"), npy("(5, 4, 4, 3)", "|u1", &[0; 240])).unwrap();
-        let few = published
-            .severities(Corruption::Snow)
-            .unwrap_err()
-            .to_string();
+        write(path, "snow", &[5, 4, 4, 3], &[0; 240]);
+        let few = snow();
         assert!(
             few.contains("[10, height, width, 3]") && few.contains("[5, 4, 4, 3]"),
             "{few}"
         );
-        std::fs::write(path.join("labels.npy"), npy("(7,)", "|u1", &[1; 7])).unwrap();
-        let labels = Published::open(path).unwrap_err().to_string();
-        assert!(labels.contains("found 7 labels"), "{labels}");
-        let nowhere = Published::open(&path.join("nowhere"))
-            .unwrap_err()
-            .to_string();
-        assert!(nowhere.contains("labels.npy"), "{nowhere}");
+        write(path, "labels", &[7], &[1; 7]);
+        let open = |path: &Path| Published::open(path).unwrap_err().to_string();
+        assert!(open(path).contains("found 7 labels"), "{}", open(path));
+        assert!(open(&path.join("nowhere")).contains("labels.npy"));
     }
 }

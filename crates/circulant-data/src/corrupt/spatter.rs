@@ -8,72 +8,41 @@
 mod distance;
 mod edges;
 
+use super::Operation;
 use super::corruption::Severity;
 use super::gaussian::Gaussian;
-use super::picture::{Border, Picture, Plane, byte_of_single};
-use super::random::Random;
-use super::{Bytes, Operation};
-
-pub(super) struct Spatter {
-    mean: f64,
-    deviation: f64,
-    filter: Gaussian,
-    threshold: f64,
-    liquid: Liquid,
-}
-
-enum Liquid {
-    /// Its strength.
-    Water(f32),
-    /// What smooths the mask.
-    Mud(Gaussian),
-}
+use super::picture::{Border, Plane, byte_of_single};
 
 /// Pale turquoise and brown.
 const WATER: [f32; 3] = [175.0 / 255.0, 238.0 / 255.0, 238.0 / 255.0];
 const MUD: [f32; 3] = [63.0 / 255.0, 42.0 / 255.0, 20.0 / 255.0];
 
-impl Spatter {
-    pub fn new(severity: Severity) -> Self {
-        let (mean, deviation, sigma, threshold, last, is_mud) = severity.of([
-            (0.62, 0.1, 0.7, 0.7, 0.5, false),
-            (0.65, 0.1, 0.8, 0.7, 0.5, false),
-            (0.65, 0.3, 1.0, 0.69, 0.5, false),
-            (0.65, 0.1, 0.7, 0.69, 0.6, true),
-            (0.65, 0.1, 0.5, 0.68, 0.6, true),
-        ]);
-        Self {
-            mean,
-            deviation,
-            filter: Gaussian::new(sigma),
-            threshold,
-            liquid: if is_mud {
-                Liquid::Mud(Gaussian::new(last))
-            } else {
-                Liquid::Water(last as f32)
-            },
-        }
-    }
-}
-
-impl Operation for Spatter {
-    fn apply(&self, picture: &Picture<'_>, random: &mut Random, output: Bytes<'_>) {
-        let mut layer = self.filter.filter(&Plane {
-            values: random.normals(picture.area(), self.mean, self.deviation),
+pub(super) fn spatter(severity: Severity) -> Operation {
+    // Last: the strength of water, or the deviation of the Gaussian that smooths the mask of mud.
+    let (mean, deviation, sigma, threshold, last, is_mud) = severity.of([
+        (0.62, 0.1, 0.7, 0.7, 0.5, false),
+        (0.65, 0.1, 0.8, 0.7, 0.5, false),
+        (0.65, 0.3, 1.0, 0.69, 0.5, false),
+        (0.65, 0.1, 0.7, 0.69, 0.6, true),
+        (0.65, 0.1, 0.5, 0.68, 0.6, true),
+    ]);
+    let [filter, mask] = [sigma, last].map(Gaussian::new);
+    Box::new(move |picture, random, output| {
+        let mut layer = filter.filter(&Plane {
+            values: random.normals(picture.area(), mean, deviation),
             height: picture.height,
             width: picture.width,
         });
         for value in &mut layer.values {
-            if *value < self.threshold {
+            if *value < threshold {
                 *value = 0.0;
             }
         }
         // What is left of the picture, and what is added.
-        let (cover, colour) = match &self.liquid {
-            Liquid::Water(strength) => (water(&layer, *strength), WATER),
-            Liquid::Mud(filter) => (mud(layer, self.threshold, filter), MUD),
+        let (cover, colour) = match is_mud {
+            false => (water(&layer, last as f32), WATER),
+            true => (mud(layer, threshold, &mask), MUD),
         };
-        let is_mud = matches!(self.liquid, Liquid::Mud(_));
         for (channel, output) in output.chunks_mut(picture.area()).enumerate() {
             let bytes = picture.channel(channel);
             for ((output, &x), &cover) in output.iter_mut().zip(bytes).zip(&cover) {
@@ -82,7 +51,7 @@ impl Operation for Spatter {
                 *output = byte_of_single(left + cover * colour[channel]);
             }
         }
-    }
+    })
 }
 
 /// How much mud lies on each pixel.
@@ -168,34 +137,24 @@ fn equalised(bytes: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::applied;
     use super::*;
 
-    fn spattered(severity: usize, value: u8, seed: u64) -> Vec<u8> {
-        let bytes = vec![value; 3 * 32 * 32];
-        let picture = Picture {
-            bytes: &bytes,
-            height: 32,
-            width: 32,
-        };
-        let mut output = vec![0; bytes.len()];
-        Spatter::new(Severity::ALL[severity - 1]).apply(
-            &picture,
-            &mut Random::new(seed, [0; 3]),
-            &mut output,
-        );
-        output
+    fn spattered(severity: usize, value: u8) -> Vec<u8> {
+        let operation = spatter(Severity::ALL[severity - 1]);
+        applied(&operation, &[value; 3 * 32 * 32], [32, 32], 1)
     }
 
     #[test]
     fn water_brightens_and_mud_is_brown() {
         for severity in 1..=3 {
-            let output = spattered(severity, 100, 1);
+            let output = spattered(severity, 100);
             assert!(output.iter().all(|&x| x >= 99));
             let most = f64::from(*output[1024..].iter().max().unwrap());
             assert!((most - (100.0 + 0.5 * 238.0)).abs() <= 1.0, "{most}");
         }
         for severity in 4..=5 {
-            let output = spattered(severity, 200, 1);
+            let output = spattered(severity, 200);
             let colour = |i: usize| [0, 1, 2].map(|channel| output[channel * 1024 + i]);
             // Mud of 0.8 to 1 over 200.
             let is_brown = |[red, green, blue]: [u8; 3]| red <= 91 && green < red && blue < green;

@@ -3,6 +3,23 @@
 use super::super::labels::Labels;
 use super::*;
 
+/// What an operation makes of a picture `[3, height, width]`.
+pub(super) fn applied(
+    operation: &Operation,
+    bytes: &[u8],
+    [height, width]: [usize; 2],
+    seed: u64,
+) -> Vec<u8> {
+    let picture = Picture {
+        bytes,
+        height,
+        width,
+    };
+    let mut output = vec![0; bytes.len()];
+    operation(&picture, &mut Random::new(seed, [0; 3]), &mut output);
+    output
+}
+
 pub(super) fn bytes(set: &ImageSet) -> &[u8] {
     match set.pixels() {
         Pixels::U8(bytes) => bytes,
@@ -36,13 +53,12 @@ pub(super) fn pictures(count: usize, height: usize, width: usize) -> ImageSet {
         }
     }
     let labels = Labels::numbered((0..count as i64).collect());
-    ImageSet::new(
-        Pixels::U8(pixels),
-        [count, 3, height, width],
-        labels,
-        "drawn",
-    )
-    .unwrap()
+    let shape = [count, 3, height, width];
+    ImageSet::new(Pixels::U8(pixels), shape, labels, "drawn").unwrap()
+}
+
+fn unlabelled(pixels: Pixels, shape: [usize; 4]) -> ImageSet {
+    ImageSet::new(pixels, shape, Labels::default(), "unlabelled").unwrap()
 }
 
 fn on_threads(threads: usize, set: &ImageSet, corruption: Corruption, seed: u64) -> ImageSet {
@@ -92,22 +108,12 @@ fn the_seed_decides_and_threads_do_not() {
 #[test]
 fn pictures_of_one_set_get_different_draws() {
     let one = pictures(1, 32, 32);
-    let twice = bytes(&one).repeat(2);
-    let set = ImageSet::new(
-        Pixels::U8(twice),
-        [2, 3, 32, 32],
-        Labels::default(),
-        "twice",
-    )
-    .unwrap();
+    let set = unlabelled(Pixels::U8(bytes(&one).repeat(2)), [2, 3, 32, 32]);
     for corruption in Corruption::ALL {
         let corrupted = corrupt(&set, corruption, Severity::ALL[4], 1).unwrap();
         let (first, second) = bytes(&corrupted).split_at(one.row());
-        assert_eq!(
-            first == second,
-            WITHOUT_CHANCE.contains(&corruption),
-            "{corruption}"
-        );
+        let without_chance = WITHOUT_CHANCE.contains(&corruption);
+        assert_eq!(first == second, without_chance, "{corruption}");
     }
 }
 
@@ -136,28 +142,12 @@ fn distances_grow_with_severity() {
 
 #[test]
 fn any_size_and_any_content_is_corrupted() {
-    for (height, width) in [
-        (1, 1),
-        (1, 5),
-        (2, 2),
-        (3, 2),
-        (7, 20),
-        (28, 28),
-        (33, 17),
-        (64, 96),
-    ] {
+    const HEIGHTS: [usize; 8] = [1, 1, 2, 3, 7, 28, 33, 64];
+    const WIDTHS: [usize; 8] = [1, 5, 2, 2, 20, 28, 17, 96];
+    for (height, width) in HEIGHTS.into_iter().zip(WIDTHS) {
         let set = pictures(2, height, width);
-        for content in [None, Some(0), Some(255)] {
-            let set = match content {
-                None => set.clone(),
-                Some(value) => ImageSet::new(
-                    Pixels::U8(vec![value; bytes(&set).len()]),
-                    set.shape(),
-                    Labels::default(),
-                    "flat",
-                )
-                .unwrap(),
-            };
+        let flat = |value| unlabelled(Pixels::U8(vec![value; bytes(&set).len()]), set.shape());
+        for set in [set.clone(), flat(0), flat(255)] {
             for corruption in Corruption::ALL {
                 for severity in Severity::ALL {
                     let corrupted = corrupt(&set, corruption, severity, 1).unwrap();
@@ -171,7 +161,7 @@ fn any_size_and_any_content_is_corrupted() {
 #[test]
 fn other_kinds_of_pictures_are_refused_with_a_way_out() {
     let refuse = |pixels, channels| {
-        let set = ImageSet::new(pixels, [1, channels, 2, 2], Labels::default(), "mine").unwrap();
+        let set = unlabelled(pixels, [1, channels, 2, 2]);
         corrupt(&set, Corruption::Fog, Severity::ALL[0], 1)
             .unwrap_err()
             .to_string()
@@ -203,8 +193,7 @@ fn equal_to_the_libraries_of_the_published_program() {
         };
         (0..3).flat_map(pixels).collect()
     };
-    let clean = Pixels::U8(cell(0, 0));
-    let set = ImageSet::new(clean, [1, 3, 32, 32], Labels::default(), "reference").unwrap();
+    let set = unlabelled(Pixels::U8(cell(0, 0)), [1, 3, 32, 32]);
     let others = Corruption::ALL
         .into_iter()
         .filter(|&one| one != Corruption::Frost);

@@ -4,10 +4,9 @@
 //! them by linear interpolation between the outer pixels (`scipy.ndimage.zoom`, order 1), and cuts the
 //! middle `size`. `zoom_blur` is the mean of the picture and of its zooms by 1, 1.01, ...
 
+use super::Operation;
 use super::corruption::Severity;
-use super::picture::{Picture, byte_of_single};
-use super::random::Random;
-use super::{Bytes, Operation};
+use super::picture::byte_of_single;
 
 /// Where a number of a zoomed line comes from: a place, the next one, and the weight of the next one.
 #[derive(Clone, Copy)]
@@ -68,19 +67,23 @@ fn line(size: usize, factor: f64) -> Vec<Source> {
     (0..size).map(source).collect()
 }
 
-/// The corruption.
-pub(super) struct ZoomBlur {
-    zooms: Vec<Zoom>,
-}
-
-impl ZoomBlur {
-    pub fn new(severity: Severity, height: usize, width: usize) -> Self {
-        let end = severity.of([1.06, 1.11, 1.16, 1.21, 1.26]);
-        let zoom = |factor| Zoom::new(height, width, factor);
-        Self {
-            zooms: factors(end).map(zoom).collect(),
+pub(super) fn zoom_blur(severity: Severity, [height, width]: [usize; 2]) -> Operation {
+    let end = severity.of([1.06, 1.11, 1.16, 1.21, 1.26]);
+    let zooms = factors(end).map(|factor| Zoom::new(height, width, factor));
+    let zooms: Vec<Zoom> = zooms.collect();
+    Box::new(move |picture, _, output| {
+        for (plane, output) in picture.planes(output) {
+            let plane = plane.single();
+            let mut sums = vec![0_f32; plane.values.len()];
+            for zoom in &zooms {
+                zoom.each(&plane.values, |pixel, value| sums[pixel] += value as f32);
+            }
+            let count = (zooms.len() + 1) as f32;
+            for ((output, sum), value) in output.iter_mut().zip(sums).zip(plane.values) {
+                *output = byte_of_single((value as f32 + sum) / count);
+            }
         }
-    }
+    })
 }
 
 /// `numpy.arange(1, end, 0.01)`, whose rounding may include `end`.
@@ -88,22 +91,6 @@ fn factors(end: f64) -> impl Iterator<Item = f64> {
     let count = ((end - 1.0) / 0.01).ceil() as usize;
     let step = (1.0 + 0.01) - 1.0;
     (0..count).map(move |i| 1.0 + i as f64 * step)
-}
-
-impl Operation for ZoomBlur {
-    fn apply(&self, picture: &Picture<'_>, _: &mut Random, output: Bytes<'_>) {
-        for (channel, output) in output.chunks_mut(picture.area()).enumerate() {
-            let plane = picture.plane(channel).single();
-            let mut sums = vec![0_f32; plane.values.len()];
-            for zoom in &self.zooms {
-                zoom.each(&plane.values, |pixel, value| sums[pixel] += value as f32);
-            }
-            let count = (self.zooms.len() + 1) as f32;
-            for ((output, sum), value) in output.iter_mut().zip(sums).zip(plane.values) {
-                *output = byte_of_single((value as f32 + sum) / count);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

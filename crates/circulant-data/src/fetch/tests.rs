@@ -66,11 +66,8 @@ fn setup() -> (TempDir, FetchOptions) {
     let mirror = folder.path().join("mirror/toy");
     fs::create_dir_all(&mirror).unwrap();
     for (seed, name) in NAMES.iter().enumerate() {
-        fs::write(
-            mirror.join(format!("{name}.gz")),
-            gzip(&content(seed as u64)),
-        )
-        .unwrap();
+        let file = mirror.join(format!("{name}.gz"));
+        fs::write(file, gzip(&content(seed as u64))).unwrap();
     }
     let mut options = FetchOptions::new(Cache::at(folder.path().join("cache")));
     options.registry = false;
@@ -78,7 +75,14 @@ fn setup() -> (TempDir, FetchOptions) {
     (folder, options)
 }
 
-fn online(folder: &TempDir, options: &mut FetchOptions) -> Server {
+/// The same behind a server.
+fn online() -> (TempDir, FetchOptions, Known, Server) {
+    let (folder, mut options) = setup();
+    let server = serve(&folder, &mut options);
+    (folder, options, toy(Packing::Gzip), server)
+}
+
+fn serve(folder: &TempDir, options: &mut FetchOptions) -> Server {
     let server = Server::new(&folder.path().join("mirror"));
     options.network = true;
     options.mirror = Some(server.base.clone());
@@ -94,6 +98,19 @@ fn cached(options: &FetchOptions) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+fn job<'a>(known: &'a Known, options: &'a FetchOptions) -> Job<'a> {
+    Job {
+        known,
+        cache: &options.cache,
+        progress: &Silent,
+    }
+}
+
+/// What a fetch that fails says.
+fn failure(known: &Known, options: &FetchOptions) -> String {
+    fetch(known, options, &Silent).unwrap_err().to_string()
 }
 
 const WHOLE: [&str; 2] = ["test-images", "train-images"];
@@ -116,9 +133,7 @@ fn a_local_folder_is_taken_once() {
 
 #[test]
 fn a_damaged_file_is_replaced_and_others_stay() {
-    let (folder, mut options) = setup();
-    let known = toy(Packing::Gzip);
-    let server = online(&folder, &mut options);
+    let (_folder, options, known, server) = online();
     fetch(&known, &options, &Silent).unwrap();
     server.requests();
     let path = options.cache.folder(&known).join(NAMES[1]);
@@ -133,9 +148,7 @@ fn a_damaged_file_is_replaced_and_others_stay() {
 
 #[test]
 fn an_interrupted_download_goes_on() {
-    let (folder, mut options) = setup();
-    let known = toy(Packing::Gzip);
-    let server = online(&folder, &mut options);
+    let (_folder, options, known, server) = online();
     server.cut.store(2, Ordering::SeqCst);
     fetch(&known, &options, &Silent).unwrap();
     assert_eq!(cached(&options), WHOLE);
@@ -154,11 +167,9 @@ fn an_interrupted_download_goes_on() {
 
 #[test]
 fn a_download_that_was_given_up_goes_on_in_the_next_run() {
-    let (folder, mut options) = setup();
-    let known = toy(Packing::Gzip);
-    let server = online(&folder, &mut options);
+    let (_folder, options, known, server) = online();
     server.cut.store(4, Ordering::SeqCst);
-    let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
+    let error = failure(&known, &options);
     assert!(
         error.contains("interrupted") && error.contains("fetch from the folder"),
         "{error}"
@@ -176,19 +187,13 @@ fn a_download_that_was_given_up_goes_on_in_the_next_run() {
 
 #[test]
 fn servers_without_ranges_and_finished_parts_work() {
-    let (folder, mut options) = setup();
-    let known = toy(Packing::Gzip);
-    let server = online(&folder, &mut options);
+    let (_folder, options, known, server) = online();
     server.ranges.store(false, Ordering::SeqCst);
     server.cut.store(1, Ordering::SeqCst);
     fetch(&known, &options, &Silent).unwrap();
     assert_eq!(cached(&options), WHOLE);
     server.ranges.store(true, Ordering::SeqCst);
-    let job = Job {
-        known: &known,
-        cache: &options.cache,
-        progress: &Silent,
-    };
+    let job = job(&known, &options);
     fs::remove_file(options.cache.folder(&known).join(NAMES[0])).unwrap();
     let part = job.part(&format!("{}/toy", server.base), "train-images.gz");
     fs::write(&part, gzip(&content(0))).unwrap();
@@ -198,14 +203,8 @@ fn servers_without_ranges_and_finished_parts_work() {
 
 #[test]
 fn a_part_of_another_version_is_given_up_and_scratch_is_cleaned() {
-    let (folder, mut options) = setup();
-    let known = toy(Packing::Gzip);
-    let server = online(&folder, &mut options);
-    let job = Job {
-        known: &known,
-        cache: &options.cache,
-        progress: &Silent,
-    };
+    let (_folder, options, known, server) = online();
+    let job = job(&known, &options);
     let part = job.part(&format!("{}/toy", server.base), "train-images.gz");
     fs::create_dir_all(part.with_file_name(".unpack-left")).unwrap();
     fs::write(&part, &gzip(&content(9))[..1000]).unwrap();
@@ -221,9 +220,7 @@ fn a_part_of_another_version_is_given_up_and_scratch_is_cleaned() {
 
 #[test]
 fn wrong_content_never_enters_the_cache() {
-    let (folder, mut options) = setup();
-    let known = toy(Packing::Gzip);
-    let _server = online(&folder, &mut options);
+    let (folder, options, known, _server) = online();
     let packed = folder.path().join("mirror/toy/train-images.gz");
     let whole = gzip(&content(0));
     for wrong in [
@@ -234,7 +231,7 @@ fn wrong_content_never_enters_the_cache() {
         gzip(&vec![0; 10_000_000]),
     ] {
         fs::write(&packed, wrong).unwrap();
-        let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
+        let error = failure(&known, &options);
         assert!(error.contains("could not get toy"), "{error}");
         assert!(
             error.contains("SHA-256") || error.contains("cut short"),
@@ -243,7 +240,7 @@ fn wrong_content_never_enters_the_cache() {
         assert!(cached(&options).is_empty(), "{:?}", cached(&options));
     }
     fs::remove_file(&packed).unwrap();
-    let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
+    let error = failure(&known, &options);
     assert!(error.contains("404"), "{error}");
     fs::write(&packed, whole).unwrap();
     fetch(&known, &options, &Silent).unwrap();
@@ -251,9 +248,7 @@ fn wrong_content_never_enters_the_cache() {
 
 #[test]
 fn a_server_cannot_fill_the_disk() {
-    let (folder, mut options) = setup();
-    let known = toy(Packing::Gzip);
-    let server = online(&folder, &mut options);
+    let (folder, options, known, server) = online();
     let packed = folder.path().join("mirror/toy/train-images.gz");
     fs::write(&packed, vec![7; 4 << 20]).unwrap();
     for (length, found) in [
@@ -263,7 +258,7 @@ fn a_server_cannot_fill_the_disk() {
         (Some(0), "found more"),
     ] {
         *server.length.lock().unwrap() = length;
-        let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
+        let error = failure(&known, &options);
         assert!(
             error.contains("at most") && error.contains(found),
             "{error}"
@@ -271,15 +266,11 @@ fn a_server_cannot_fill_the_disk() {
         assert!(cached(&options).is_empty(), "{:?}", cached(&options));
     }
     // A part that was there does not make the sum of the lengths overflow.
-    let job = Job {
-        known: &known,
-        cache: &options.cache,
-        progress: &Silent,
-    };
+    let job = job(&known, &options);
     let part = job.part(&format!("{}/toy", server.base), "train-images.gz");
     fs::write(&part, [7; 1000]).unwrap();
     *server.length.lock().unwrap() = Some(u64::MAX);
-    let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
+    let error = failure(&known, &options);
     assert!(error.contains("at most"), "{error}");
 }
 
@@ -297,11 +288,7 @@ fn files_of_an_archive_are_bounded() {
     let (folder, options) = setup();
     let known = crate::known::CIFAR10;
     fs::create_dir_all(options.cache.folder(&known)).unwrap();
-    let job = Job {
-        known: &known,
-        cache: &options.cache,
-        progress: &Silent,
-    };
+    let job = job(&known, &options);
     let path = folder.path().join("cifar10.tar.gz");
     let mut encoder = GzEncoder::new(File::create(&path).unwrap(), Compression::fast());
     let mut content = archive("data_batch_1.png", pictures::MOST_BYTES + 1);
@@ -332,7 +319,7 @@ fn archives_are_unpacked_from_a_server_and_a_folder() {
     for name in NAMES {
         fs::remove_file(mirror.join(format!("{name}.gz"))).unwrap();
     }
-    let server = online(&folder, &mut options);
+    let server = serve(&folder, &mut options);
     server.cut.store(1, Ordering::SeqCst);
     fetch(&known, &options, &Silent).unwrap();
     assert_eq!(cached(&options), WHOLE);
@@ -341,13 +328,10 @@ fn archives_are_unpacked_from_a_server_and_a_folder() {
     options.from = Some(mirror.clone());
     fetch(&known, &options, &Silent).unwrap();
     assert_eq!(cached(&options), WHOLE);
-    fs::write(
-        mirror.join("toy-fashion-mnist.tar.gz"),
-        &bytes[..bytes.len() / 3],
-    )
-    .unwrap();
+    let third = &bytes[..bytes.len() / 3];
+    fs::write(mirror.join("toy-fashion-mnist.tar.gz"), third).unwrap();
     options.cache = Cache::at(folder.path().join("third"));
-    let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
+    let error = failure(&known, &options);
     assert!(error.contains("could not get toy"), "{error}");
 }
 
@@ -358,12 +342,11 @@ fn failures_say_what_to_do() {
     options.from = Some(folder.path().join("nowhere"));
     options.network = true;
     // Nothing listens on the port of a listener that is gone.
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap();
+    drop(listener);
     options.mirror = Some(format!("http://{port}"));
-    let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
+    let error = failure(&known, &options);
     assert!(
         error.contains("nowhere") && error.contains("cannot connect"),
         "{error}"
@@ -372,6 +355,6 @@ fn failures_say_what_to_do() {
     let file = folder.path().join("a-file");
     fs::write(&file, "").unwrap();
     options.cache = Cache::at(&file);
-    let error = fetch(&known, &options, &Silent).unwrap_err().to_string();
+    let error = failure(&known, &options);
     assert!(error.contains("a-file"), "{error}");
 }

@@ -139,9 +139,8 @@ mod tests {
 
     /// The accuracy of the class whose mean image is nearest.
     fn nearest_mean(train: &ImageSet, test: &ImageSet) -> f64 {
-        let [train, test] =
-            [train, test].map(|set| set.flat_examples(&Normalisation::Unit).unwrap());
-        let row = train.shape[1];
+        let row = train.row();
+        let [train, test] = [train, test].map(|set| set.examples(&Normalisation::Unit).unwrap());
         let mut means = vec![vec![0.0_f32; row]; 10];
         for (image, &label) in train.values.chunks(row).zip(&train.labels) {
             let mean = &mut means[label as usize];

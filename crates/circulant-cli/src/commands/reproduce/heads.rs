@@ -12,6 +12,7 @@ use crate::experiments::heads::sets::FeatureRequest;
 use crate::experiments::heads::settings::{heads, shared};
 use crate::experiments::heads::{HeadsPlan, plain};
 use crate::experiments::interrupt::Interrupt;
+use crate::experiments::variant::SharedPlan;
 use circulant_data::Normalisation;
 
 /// Bayesian heads on frozen features of CIFAR-10, with its corruptions as out-of-distribution data.
@@ -111,11 +112,13 @@ impl Heads {
         let plan = HeadsPlan {
             sets,
             data: self.data.clone(),
-            seeds: self.seeds.clone(),
             heads: chosen,
-            settings,
-            samples: self.samples,
-            out: self.out.clone(),
+            shared: SharedPlan {
+                seeds: self.seeds.clone(),
+                settings,
+                samples: self.samples,
+                out: self.out.clone(),
+            },
         };
         let experiment = plan.run(&interrupt)?;
         eprintln!("writing the report");

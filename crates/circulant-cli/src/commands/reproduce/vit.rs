@@ -47,50 +47,15 @@ pub(super) struct Vit {
     /// Seeds, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "0")]
     seeds: Vec<u64>,
-    /// The length of the schedule: after so many epochs the learning rate is zero.
-    #[arg(long, default_value_t = 200, value_name = "N")]
-    epochs: u64,
     /// Training time of all models together, over all runs of this command, such as 60m or 2h. The models alternate, and all stop at
     /// the same number of images: when another epoch of each would not fit. The schedule stays that of --epochs.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     budget: Option<Duration>,
-    /// Epochs of linear warm-up.
-    #[arg(long, default_value_t = 5, value_name = "N")]
-    warm_up: u64,
-    /// Images per step.
-    #[arg(long, default_value_t = 128, value_name = "N")]
-    batch: usize,
-    /// The largest learning rate.
-    #[arg(long, default_value_t = 1e-3, value_name = "RATE")]
-    learning_rate: f64,
-    /// The learning rate of spectral coordinates, in units of the other. The paper has 1; with the square root of the width (11.3) circulant and dense
-    /// projections change their outputs at about the same pace.
-    #[arg(long, default_value_t = 1.0, value_name = "X")]
-    spectral_rate: f64,
-    /// And this power of the length of a layer's transform: with 0.5 circulant matrices and blocks of every length change their outputs at
-    /// about the pace of dense ones.
-    #[arg(
-        long,
-        default_value_t = 0.0,
-        value_name = "POWER",
-        allow_negative_numbers = true
-    )]
-    length_power: f64,
-    /// The weight decay of Adan.
-    #[arg(long, default_value_t = 1e-4, value_name = "RATE")]
-    weight_decay: f64,
-    /// Stop a model after so many epochs without a smaller validation loss; 0 never does.
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    patience: u64,
+    #[command(flatten)]
+    training: VitTraining,
     /// Images held out of training to choose the checkpoint by [default: a tenth].
     #[arg(long, value_name = "N")]
     validation: Option<usize>,
-    /// Mirror every second training image. The paper does not.
-    #[arg(long)]
-    flip: bool,
-    /// Move training images by up to N pixels each way. The paper does not.
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    crop: usize,
     /// The side of a patch [default: an eighth of the image, or 4].
     #[arg(long, value_name = "N")]
     patch: Option<usize>,
@@ -173,17 +138,8 @@ impl Vit {
                         ..VitModel::paper(kind, patch)
                     },
                     training: VitTraining {
-                        epochs: self.epochs,
-                        warm_up: self.warm_up,
-                        batch: self.batch,
-                        learning_rate: self.learning_rate,
-                        spectral_rate: self.spectral_rate,
-                        length_power: self.length_power,
-                        weight_decay: self.weight_decay,
-                        patience: self.patience,
                         seed,
-                        flip: self.flip,
-                        crop: self.crop,
+                        ..self.training
                     },
                 };
                 config.check()?;

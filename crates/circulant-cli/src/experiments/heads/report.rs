@@ -2,14 +2,14 @@
 
 use super::super::facts::Facts;
 use super::super::figures;
+use super::super::geometry::section;
+use super::super::values::{Values, seeds};
 use super::results::{HeadResult, HeadsResults};
 use super::{HeadOutcome, HeadsExperiment, paper};
 use crate::report::figure::{Axis, Curve, CurveLook, Curves};
 use crate::report::{Cell, Column, Comparison, ComparisonRow, Document, Figure, Section, Table};
 
-/// The page.
 pub fn document(experiment: &HeadsExperiment, results: &HeadsResults) -> anyhow::Result<Document> {
-    let seeds: Vec<String> = results.seeds.iter().map(u64::to_string).collect();
     let [train, test, corrupted] = results.inputs;
     Ok(Document {
         title: format!("Bayesian heads on frozen features of {}", results.data),
@@ -18,13 +18,14 @@ pub fn document(experiment: &HeadsExperiment, results: &HeadsResults) -> anyhow:
              {train} images, tested on {test}, and shown {corrupted} corrupted ones of each of {} kinds.",
             results.features,
             results.settings.training.steps,
-            seeds.join(", "),
+            seeds(&results.seeds),
             results.samples,
             experiment.plan.sets.corrupted.len()
         )],
         warnings: Vec::new(),
         sections: vec![
-            main_table(experiment, results),
+            Section::new("Results beside the paper's")
+                .table(comparison(experiment, results).table()),
             spectrum(results),
             entropies(experiment, results)?,
             geometry(experiment),
@@ -38,37 +39,51 @@ pub fn document(experiment: &HeadsExperiment, results: &HeadsResults) -> anyhow:
     })
 }
 
-fn main_table(experiment: &HeadsExperiment, results: &HeadsResults) -> Section {
+/// The table for the terminal.
+pub fn plain(experiment: &HeadsExperiment, results: &HeadsResults) -> String {
+    format!(
+        "{}: {} features, seeds {}, {} posterior samples; AUROC over {} kinds of corrupted images\n{}",
+        results.data,
+        results.features,
+        seeds(&results.seeds),
+        results.samples,
+        experiment.plan.sets.corrupted.len(),
+        comparison(experiment, results).plain()
+    )
+}
+
+fn comparison(experiment: &HeadsExperiment, results: &HeadsResults) -> Comparison {
     let row = |outcome: &HeadOutcome| {
         let result = &outcome.result;
-        let paper = experiment
-            .plan
-            .is_the_papers()
-            .then(|| paper::row(&result.name))
-            .flatten();
+        let is_the_papers = experiment.plan.is_the_papers();
+        let paper = is_the_papers.then(|| paper::row(&result.name)).flatten();
         ComparisonRow {
             name: outcome.variant.title.clone(),
             facts: vec![
                 Cell::Count(result.weights as u64),
+                Cell::number(result.geometry.lipschitz, 2),
+                Cell::number(result.geometry.radius.median, 4),
                 Cell::number(result.seconds.mean, 1),
             ],
             ours: result.columns().map(|values| Some(values.into())).to_vec(),
             paper: paper.map_or(vec![None; 6], |row| row.to_vec()),
         }
     };
-    let table = Comparison {
+    Comparison {
         caption: "Means over the seeds, with the sample standard deviation".to_owned(),
         subject: "head".to_owned(),
-        facts: ["weights", "seconds"].map(Column::number).to_vec(),
-        metrics: paper::metrics(),
+        facts: ["weights", "Lipschitz", "radius", "seconds"]
+            .map(Column::number)
+            .to_vec(),
+        metrics: paper::METRICS.to_vec(),
         rows: experiment.heads.iter().map(row).collect(),
         footnotes: vec![format!(
             "AUROC and FPR@95 of the predictive entropy: means over corruptions and severities, and at severity 5. ECE with 10 \
-             bins. Weights are real parameters, without biases. Training of all heads and seeds took {:.0} s.",
+             bins. Weights are real parameters, without biases; Lipschitz bound and median radius are those of the paper, \
+             for the first seed. Training of all heads and seeds took {:.0} s.",
             results.training_seconds
         )],
-    };
-    Section::new("Results beside the paper's").table(table.table())
+    }
 }
 
 fn spectrum(results: &HeadsResults) -> Section {
@@ -82,7 +97,7 @@ fn spectrum(results: &HeadsResults) -> Section {
     if spectral.len() < 2 {
         return section.text("Only one spectral head ran.");
     }
-    let draw = |title: &str, unit: &str, pick: fn(&HeadResult) -> &super::super::values::Values| {
+    let draw = |title: &str, unit: &str, pick: fn(&HeadResult) -> &Values| {
         let x = || {
             spectral
                 .iter()
@@ -147,69 +162,31 @@ fn entropies(experiment: &HeadsExperiment, results: &HeadsResults) -> anyhow::Re
 }
 
 fn geometry(experiment: &HeadsExperiment) -> Section {
-    let row = |outcome: &HeadOutcome| {
-        let geometry = &outcome.result.geometry;
-        vec![
-            Cell::text(&outcome.variant.title),
-            Cell::number(geometry.lipschitz, 2),
-            Cell::number(geometry.posterior_lipschitz.mean, 2),
-            Cell::number(geometry.margin.median, 3),
-            Cell::number(geometry.radius.median, 4),
-            Cell::number(geometry.posterior_radius.median, 4),
-            Cell::number(geometry.best_radius.median, 4),
-        ]
-    };
-    let columns = [
-        Column::text("head"),
-        Column::number("of the mean").grouped("Lipschitz bound"),
-        Column::number("posterior mean of").grouped("Lipschitz bound"),
-        Column::number("median margin"),
-        Column::number("paper's").grouped("median certified radius"),
-        Column::number("paper's, posterior").grouped("median certified radius"),
-        Column::number("largest").grouped("median certified radius"),
-    ];
     let trajectory = |outcome: &HeadOutcome| {
-        let x = outcome
-            .trajectory
-            .iter()
-            .map(|line| line.step as f64)
-            .collect();
-        let y = outcome.trajectory.iter().map(|line| line.bound).collect();
+        let lines = outcome.trajectory.iter();
+        let (x, y) = lines.map(|line| (line.step as f64, line.bound)).unzip();
         Curve::new(outcome.variant.title.as_str(), x, y)
     };
-    let heads = &experiment.heads;
-    Section::new("Norms, margins, radii")
-        .text(
-            "Bounds are proven upper bounds in l2 and radii proven lower bounds, for normalised features; f32 rounding is \
-             accounted for. A wrongly classified input has the radius 0.",
-        )
-        .table(Table {
-            caption: "Of the first seed".to_owned(),
-            columns: columns.to_vec(),
-            rows: experiment.heads.iter().map(row).collect(),
-            footnotes: vec!["The paper reports bounds of about 200 (spectral) and 5200 (dense 32), for other features.".to_owned()],
-        })
-        .figure(Figure::new(
-            "lipschitz-training",
-            "The Lipschitz bound of the posterior's mean along training.",
-            Curves {
-                title: "Lipschitz bound along training".to_owned(),
-                x: Axis::linear("step"),
-                y: Axis::log("upper bound"),
-                curves: experiment.heads.iter().map(trajectory).collect(),
-            }
-            .draw(),
-        ))
-        .figure(Figure::new(
-            "lipschitz",
-            "Lipschitz bounds of networks drawn from each posterior.",
-            figures::lipschitz(heads.iter().map(|head| head.bounds.clone()).collect()),
-        ))
-        .figure(Figure::new(
-            "certified",
-            "The share of test images whose features no perturbation up to the radius can turn into a mistake.",
-            figures::certified(heads.iter().map(|head| head.radii.clone()).collect()),
-        ))
+    let training = Curves {
+        title: "Lipschitz bound along training".to_owned(),
+        x: Axis::linear("step"),
+        y: Axis::log("upper bound"),
+        curves: experiment.heads.iter().map(trajectory).collect(),
+    };
+    let networks = experiment.heads.iter();
+    let networks = networks.map(|head| (head.variant.title.as_str(), &head.geometry));
+    let footnote =
+        "The paper reports bounds of about 200 (spectral) and 5200 (dense 32), for other features.";
+    section(
+        "normalised features",
+        vec![footnote.to_owned()],
+        &networks.collect::<Vec<_>>(),
+    )
+    .figure(Figure::new(
+        "lipschitz-training",
+        "The Lipschitz bound of the posterior's mean along training.",
+        training.draw(),
+    ))
 }
 
 fn corruptions(results: &HeadsResults) -> Section {

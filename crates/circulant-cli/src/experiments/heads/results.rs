@@ -11,7 +11,6 @@ use circulant::metrics::ClassMetrics;
 /// How well one kind of corrupted images is told apart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CorruptionMetrics {
-    /// The corruption.
     pub corruption: &'static str,
     /// 1 to 5.
     pub severity: usize,
@@ -26,7 +25,6 @@ pub struct CorruptionMetrics {
 /// What one run gave.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeadMetrics {
-    /// The seed.
     pub seed: u64,
     /// On the clean test features.
     pub class: ClassMetrics,
@@ -88,7 +86,6 @@ pub struct HeadResult {
     pub name: String,
     /// Real parameters that are not biases.
     pub weights: usize,
-    /// Biases.
     pub biases: usize,
     /// `K` of a spectral head.
     pub modes: Option<usize>,
@@ -153,25 +150,20 @@ impl HeadResult {
     }
 }
 
-/// The whole file.
 #[derive(Debug, Clone, Serialize)]
 pub struct HeadsResults {
-    /// The images.
     pub data: String,
     /// Training features, test features, corrupted ones of each kind.
     pub inputs: [usize; 3],
     /// Features of a image.
     pub features: usize,
-    /// The seeds.
     pub seeds: Vec<u64>,
     /// Posterior samples of the predictions.
     pub samples: usize,
-    /// The heads.
     pub heads: Vec<HeadResult>,
     /// What all heads share.
     pub settings: RunConfig,
     /// Training of all heads and seeds together, in seconds.
     pub training_seconds: f64,
-    /// Everything together, in seconds.
     pub wall_seconds: f64,
 }

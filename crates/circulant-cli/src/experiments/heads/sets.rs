@@ -45,9 +45,7 @@ pub struct FeatureRequest {
 
 /// Corrupted test images.
 pub struct Corrupted {
-    /// How.
     pub corruption: Corruption,
-    /// How strongly.
     pub severity: Severity,
     /// Their features, as images of one row.
     pub set: ImageSet,
@@ -55,9 +53,7 @@ pub struct Corrupted {
 
 /// All features, as images of one row.
 pub struct FeatureSets {
-    /// To learn from.
     pub train: ImageSet,
-    /// To test on.
     pub test: ImageSet,
     /// Out of distribution.
     pub corrupted: Vec<Corrupted>,
@@ -132,19 +128,22 @@ impl FeatureRequest {
         let few = self.few(&test)?;
         let published = self.published.as_deref().map(Published::open).transpose()?;
         for &corruption in Corruption::COMMON {
-            for severity in Severity::ALL {
-                let path = self.corrupted_file(corruption, severity);
-                let set = match &published {
-                    Some(published) => self.few(&published.read(corruption, severity)?)?,
+            let sets = published
+                .as_ref()
+                .map(|published| published.severities(corruption));
+            let sets = sets.transpose()?;
+            for (index, severity) in Severity::ALL.into_iter().enumerate() {
+                let set = match &sets {
+                    Some(sets) => self.few(&sets[index])?,
                     None => corrupt(&few, corruption, severity, SEED)?,
                 };
+                let path = self.corrupted_file(corruption, severity);
                 add(&set, &path, &format!("{corruption}, severity {severity}"))?;
             }
         }
         Ok(total)
     }
 
-    /// Reads all features.
     pub fn load(&self) -> anyhow::Result<FeatureSets> {
         let read = |path: &Path| -> anyhow::Result<ImageSet> {
             let place = path

@@ -3,9 +3,9 @@
 use super::super::config::ModelKind;
 use super::super::values::Values;
 use super::results::MnistResult;
-use crate::report::{Better, Metric};
+use crate::report::Metric;
 
-/// The row of a model, in the order of [`metrics`], if the paper has it.
+/// The row of a model, in the order of [`METRICS`], if the paper has it.
 pub fn row(kind: ModelKind) -> Option<[f64; 6]> {
     Some(match kind {
         ModelKind::BlockCirculant => return None,
@@ -19,18 +19,14 @@ pub fn row(kind: ModelKind) -> Option<[f64; 6]> {
 }
 
 /// The columns of the paper's table.
-pub fn metrics() -> Vec<Metric> {
-    [
-        ("Accuracy", Better::Higher),
-        ("Brier", Better::Lower),
-        ("ECE", Better::Lower),
-        ("MCE", Better::Lower),
-        ("AUROC", Better::Higher),
-        ("FPR@95", Better::Lower),
-    ]
-    .map(|(name, better)| Metric::new(name, better))
-    .to_vec()
-}
+pub const METRICS: [Metric; 6] = [
+    Metric::higher("Accuracy"),
+    Metric::lower("Brier"),
+    Metric::lower("ECE"),
+    Metric::lower("MCE"),
+    Metric::higher("AUROC"),
+    Metric::lower("FPR@95"),
+];
 
 /// Our numbers in the same order.
 pub fn ours(result: &MnistResult) -> [&Values; 6] {

@@ -3,26 +3,24 @@
 use anyhow::Context;
 
 use super::super::facts::Facts;
-use super::super::geometry::{CERTIFIED, DRAWN, NetworkGeometry};
+use super::super::geometry::{NetworkGeometry, section};
+use super::super::values::seeds;
 use super::super::{figures, layer_figures};
+use super::results::MnistResults;
 use super::settings::LONGER;
 use super::{MnistExperiment, MnistOutcome, paper};
 use crate::report::figure::{
-    Axis, Curve, Curves, Drawing, LabelledPoint, PointGroup, Reliability, Scatter,
+    Axis, Curve, Curves, Drawing, LabelledPoint, PointGroup, Reliability, scatter,
 };
-use crate::report::{
-    Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section, Table,
-};
+use crate::report::{Cell, Column, Comparison, ComparisonRow, Document, Estimate, Figure, Section};
 
 /// Test images per posterior sample; the bounds themselves need none.
 const PER_SAMPLE: usize = 16;
 /// Steps that the curves are averaged over.
 const SMOOTH: usize = 15;
 
-/// The page.
 pub fn document(experiment: &MnistExperiment) -> anyhow::Result<Document> {
     let plan = &experiment.plan;
-    let seeds: Vec<String> = plan.seeds.iter().map(u64::to_string).collect();
     let mut warnings = Vec::new();
     if !plan.sets.is_real() {
         let why = match &plan.sets.fallback {
@@ -36,7 +34,10 @@ pub fn document(experiment: &MnistExperiment) -> anyhow::Result<Document> {
     }
     let mut sections = vec![results(experiment)];
     if !experiment.beyond.is_empty() {
-        sections.push(beyond(experiment));
+        let text = "The paper stops after 1000 steps with one hidden layer. This is what the same kinds of layers \
+                    reach with more.";
+        let section = Section::new("How far small models go").text(text);
+        sections.push(section.table(beyond(experiment).table()));
     }
     sections.extend([
         entropies(experiment)?,
@@ -54,9 +55,9 @@ pub fn document(experiment: &MnistExperiment) -> anyhow::Result<Document> {
         intro: vec![format!(
             "Compact Bayesian models, {} SVI steps each, seeds {}, {} posterior samples per prediction. Learned from \
              {} images, tested on {}, and on {} out-of-distribution ones.",
-            plan.settings.training.steps,
-            seeds.join(", "),
-            plan.samples,
+            plan.shared.settings.training.steps,
+            seeds(&plan.shared.seeds),
+            plan.shared.samples,
             plan.sets.train.len(),
             plan.sets.test.len(),
             plan.sets.ood.len()
@@ -64,9 +65,9 @@ pub fn document(experiment: &MnistExperiment) -> anyhow::Result<Document> {
         warnings,
         sections,
         provenance: Facts::gather().provenance(
-            plan.seeds.clone(),
+            plan.shared.seeds.clone(),
             experiment.start.elapsed(),
-            plan.settings.to_toml(),
+            plan.shared.settings.to_toml(),
         ),
     })
 }
@@ -94,111 +95,108 @@ fn comparison_row(outcome: &MnistOutcome, paper: Option<[f64; 6]>) -> Comparison
     }
 }
 
-fn facts() -> Vec<Column> {
-    ["weights", "biases", "seconds"]
-        .map(Column::number)
-        .to_vec()
+fn comparison(caption: String, rows: Vec<ComparisonRow>, footnotes: Vec<String>) -> Comparison {
+    Comparison {
+        caption,
+        subject: "model".to_owned(),
+        facts: ["weights", "biases", "seconds"]
+            .map(Column::number)
+            .to_vec(),
+        metrics: paper::METRICS.to_vec(),
+        rows,
+        footnotes,
+    }
 }
 
-fn results(experiment: &MnistExperiment) -> Section {
+/// Our numbers beside the paper's.
+fn models(experiment: &MnistExperiment) -> Comparison {
     let real = experiment.plan.sets.is_real();
     let rows = experiment.models.iter().map(|outcome| {
         let kind = outcome.variant.config.model.kind;
         comparison_row(outcome, real.then(|| paper::row(kind)).flatten())
     });
-    let table = Comparison {
-        caption: "Means over the seeds, with the sample standard deviation".to_owned(),
-        subject: "model".to_owned(),
-        facts: facts(),
-        metrics: paper::metrics(),
-        rows: rows.collect(),
-        footnotes: vec![
-            "ECE and MCE with 10 bins. AUROC and FPR@95 of the predictive entropy. Weights are real parameters. Seconds \
-             of training, per seed."
-                .to_owned(),
-        ],
+    let footnote = "ECE and MCE with 10 bins. AUROC and FPR@95 of the predictive entropy. Weights are real \
+                    parameters. Seconds of training, per seed.";
+    let caption = "Means over the seeds, with the sample standard deviation".to_owned();
+    comparison(caption, rows.collect(), vec![footnote.to_owned()])
+}
+
+fn beyond(experiment: &MnistExperiment) -> Comparison {
+    let rows = experiment
+        .beyond
+        .iter()
+        .map(|outcome| comparison_row(outcome, None));
+    let caption = format!("The same data and metrics, {LONGER} times the steps");
+    comparison(caption, rows.collect(), Vec::new())
+}
+
+/// The tables for the terminal.
+pub fn plain(experiment: &MnistExperiment, results: &MnistResults) -> String {
+    let warning = match experiment.plan.sets.is_real() {
+        true => "",
+        false => {
+            "NOT MNIST: this ran on drawn glyphs. The paper's numbers are about other data and not comparable.\n\n"
+        }
     };
-    let section = Section::new("Results beside the paper's").table(table.table());
-    section
-        .figure(Figure::new(
-            "size",
-            "Test accuracy against the number of weights. Bars are one standard deviation over the seeds.",
-            sizes(experiment),
-        ))
+    let mut text = format!(
+        "{warning}{} against {}, seeds {}, {} posterior samples\n{}",
+        results.data,
+        results.ood,
+        seeds(&results.seeds),
+        results.samples,
+        models(experiment).plain()
+    );
+    if !experiment.beyond.is_empty() {
+        text.push_str(&format!("beyond the paper, {LONGER} times the steps:\n"));
+        text.push_str(&beyond(experiment).plain());
+    }
+    text
+}
+
+fn results(experiment: &MnistExperiment) -> Section {
+    let caption = "Test accuracy against the number of weights. Bars are one standard deviation over the seeds.";
+    Section::new("Results beside the paper's")
+        .table(models(experiment).table())
+        .figure(Figure::new("size", caption, sizes(experiment)))
         .figure(training(experiment))
 }
 
 fn sizes(experiment: &MnistExperiment) -> Drawing {
-    let point = |outcome: &MnistOutcome, label: bool| {
+    let point = |outcome: &MnistOutcome, label: &str| {
         let accuracy = &outcome.result.accuracy;
         let (low, high) = (accuracy.mean - accuracy.std, accuracy.mean + accuracy.std);
         LabelledPoint {
-            label: if label {
-                outcome.variant.title.clone()
-            } else {
-                String::new()
-            },
+            label: label.to_owned(),
             x: outcome.result.weights as f64,
             y: accuracy.mean,
             error: (accuracy.values.len() > 1).then_some([low, high]),
         }
     };
-    let mut groups = vec![PointGroup {
-        name: "ours".to_owned(),
-        points: experiment
-            .models
-            .iter()
-            .map(|outcome| point(outcome, true))
-            .collect(),
-    }];
+    let group = |name: &str, points| PointGroup {
+        name: name.to_owned(),
+        points,
+    };
+    let (models, beyond) = (experiment.models.iter(), experiment.beyond.iter());
+    let own = models
+        .clone()
+        .map(|outcome| point(outcome, &outcome.variant.title));
+    let mut groups = vec![group("ours", own.collect())];
     if experiment.plan.sets.is_real() {
-        let points = experiment.models.iter().filter_map(|outcome| {
+        let points = models.filter_map(|outcome| {
             Some(LabelledPoint {
                 y: paper::row(outcome.variant.config.model.kind)?[0],
                 error: None,
-                ..point(outcome, false)
+                ..point(outcome, "")
             })
         });
-        groups.push(PointGroup {
-            name: "paper".to_owned(),
-            points: points.collect(),
-        });
+        groups.push(group("paper", points.collect()));
     }
-    if !experiment.beyond.is_empty() {
-        groups.push(PointGroup {
-            name: "beyond the paper".to_owned(),
-            points: experiment
-                .beyond
-                .iter()
-                .map(|outcome| point(outcome, false))
-                .collect(),
-        });
+    if beyond.len() > 0 {
+        let points = beyond.map(|outcome| point(outcome, ""));
+        groups.push(group("beyond the paper", points.collect()));
     }
-    Scatter {
-        title: "Accuracy against size".to_owned(),
-        x: Axis::log("weights"),
-        y: Axis::linear("test accuracy"),
-        groups,
-    }
-    .draw()
-}
-
-fn beyond(experiment: &MnistExperiment) -> Section {
-    let rows = experiment
-        .beyond
-        .iter()
-        .map(|outcome| comparison_row(outcome, None));
-    let table = Comparison {
-        caption: format!("The same data and metrics, {LONGER} times the steps"),
-        subject: "model".to_owned(),
-        facts: facts(),
-        metrics: paper::metrics(),
-        rows: rows.collect(),
-        footnotes: Vec::new(),
-    };
-    Section::new("How far small models go")
-        .text("The paper stops after 1000 steps with one hidden layer. This is what the same kinds of layers reach with more.")
-        .table(table.table())
+    let [x, y] = [Axis::log("weights"), Axis::linear("test accuracy")];
+    scatter("Accuracy against size", &x, &y, &groups)
 }
 
 fn training(experiment: &MnistExperiment) -> Figure {
@@ -291,63 +289,25 @@ fn spectra(experiment: &MnistExperiment) -> anyhow::Result<Section> {
 
 fn geometry(experiment: &MnistExperiment) -> anyhow::Result<Section> {
     let test = &experiment.plan.sets.test;
-    let normalisation = &experiment.plan.settings.data.normalisation;
-    let (mut bounds, mut radii, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+    let normalisation = &experiment.plan.shared.settings.data.normalisation;
+    let mut found = Vec::new();
     for outcome in &experiment.models {
-        let (network, title) = (&outcome.example.network, &outcome.variant.title);
-        let found = NetworkGeometry::measure(network, test, normalisation, PER_SAMPLE)
-            .with_context(|| title.clone())?;
-        rows.push(vec![
-            Cell::text(title),
-            Cell::number(found.certificates.network.upper().get(), 2),
-            Cell::number(found.posterior.bounds.mean(), 2),
-            Cell::number(found.quantiles(|input| input.paper.get()).median, 4),
-            Cell::number(found.quantiles(|input| input.sqrt_two.get()).median, 4),
-            Cell::number(
-                found
-                    .quantiles(|input| input.last_layer.map_or(f64::NAN, |radius| radius.get()))
-                    .median,
-                4,
-            ),
-        ]);
-        bounds.push(found.bounds(title));
-        radii.push(found.radii(title));
+        let (network, title) = (&outcome.example.network, outcome.variant.title.as_str());
+        let geometry = NetworkGeometry::measure(network, test, normalisation, PER_SAMPLE);
+        found.push((title, geometry.with_context(|| title.to_owned())?));
     }
-    let columns = [
-        Column::text("model"),
-        Column::number("of the mean").grouped("Lipschitz bound"),
-        Column::number("posterior mean of").grouped("Lipschitz bound"),
-        Column::number("paper's").grouped("median certified radius"),
-        Column::number("with sqrt(2)").grouped("median certified radius"),
-        Column::number("last layer").grouped("median certified radius"),
-    ];
-    Ok(Section::new("Norms, radii, certificates")
-        .text(
-            "Bounds are proven upper bounds in l2 and radii proven lower bounds, for pixels as the model sees them; f32 \
-             rounding is accounted for. A wrongly classified image has the radius 0.",
-        )
-        .table(Table {
-            caption: format!("Of the first seed's posterior mean, at {} test images", test.len().min(CERTIFIED)),
-            columns: columns.to_vec(),
-            rows,
-            footnotes: Vec::new(),
-        })
-        .figure(Figure::new(
-            "lipschitz",
-            format!("Lipschitz bounds of {DRAWN} networks drawn from each posterior."),
-            figures::lipschitz(bounds),
-        ))
-        .figure(Figure::new(
-            "certified",
-            "The share of test images that no perturbation up to the radius can turn into a mistake.",
-            figures::certified(radii),
-        )))
+    let networks: Vec<_> = found.iter().map(|(title, found)| (*title, found)).collect();
+    Ok(section(
+        "pixels as the model sees them",
+        Vec::new(),
+        &networks,
+    ))
 }
 
 fn settings(experiment: &MnistExperiment) -> Section {
-    let training = &experiment.plan.settings.training;
-    let model = &experiment.plan.settings.model;
-    let deviation = experiment.plan.settings.posterior.initial_deviation;
+    let training = &experiment.plan.shared.settings.training;
+    let model = &experiment.plan.shared.settings.model;
+    let deviation = experiment.plan.shared.settings.posterior.initial_deviation;
     Section::new("How the settings were chosen").text(format!(
         "Steps, optimiser, learning rate and rank are the paper's. It does not say the batch ({}), the size of the \
          initial weights of hidden layers (times {}), the initial deviation of posteriors ({deviation} times the layer's initial weights) and the samples \

@@ -10,7 +10,6 @@ use circulant::metrics::ClassMetrics;
 /// What one run gave.
 #[derive(Debug, Clone, Copy)]
 pub struct RunMetrics {
-    /// On the test set.
     pub class: ClassMetrics,
     /// Against the other set.
     pub ood: OodMetrics,
@@ -21,11 +20,9 @@ pub struct RunMetrics {
 /// A model over all seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MnistResult {
-    /// The model, or what is different about it.
     pub name: String,
     /// Real parameters that are not biases.
     pub weights: usize,
-    /// Biases.
     pub biases: usize,
     /// Shares of the test set that are right.
     pub accuracy: Values,
@@ -45,7 +42,6 @@ pub struct MnistResult {
     pub fpr95: Values,
     /// Areas under the ROC curve of the mutual information.
     pub auroc_mutual_information: Values,
-    /// Seconds of training.
     pub seconds: Values,
 }
 
@@ -71,23 +67,17 @@ impl MnistResult {
     }
 }
 
-/// The whole file.
 #[derive(Debug, Clone, Serialize)]
 pub struct MnistResults {
     /// `mnist` or `glyphs`.
     pub data: String,
-    /// The other set.
     pub ood: String,
-    /// The seeds.
     pub seeds: Vec<u64>,
     /// Posterior samples of the predictions.
     pub samples: usize,
-    /// The paper's models.
     pub models: Vec<MnistResult>,
-    /// Our variants.
     pub beyond: Vec<MnistResult>,
     /// What all models share.
     pub settings: RunConfig,
-    /// Everything together, in seconds.
     pub wall_seconds: f64,
 }

@@ -26,9 +26,7 @@ pub struct MnistSets {
     pub name: &'static str,
     /// What the out-of-distribution images are called.
     pub ood_name: &'static str,
-    /// To learn from.
     pub train: ImageSet,
-    /// To test on.
     pub test: ImageSet,
     /// The test part of the other set.
     pub ood: ImageSet,

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use burn::tensor::{DType, Tensor, TensorData};
 use circulant::curvature::{Curvature, CurvatureMatrix, EigenvalueConfig, Objective, Subspace};
 use circulant::models::VisionTransformer;
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use super::super::evaluation::labels_of;
@@ -22,7 +22,6 @@ use circulant_data::ImageSet;
 /// Images that go through the model at once: more of them need more memory.
 const CHUNK: usize = 64;
 
-/// Which parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Space {
@@ -53,13 +52,16 @@ impl Space {
 }
 
 /// How closely to look.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Args)]
 pub struct CurvatureSettings {
-    /// The first so many validation images.
+    /// How many validation images, the first ones.
+    #[arg(long, value_name = "N", default_value_t = Self::default().images)]
     pub images: usize,
     /// The residual at which the search stops, relative to the eigenvalue.
+    #[arg(long, value_name = "X", default_value_t = Self::default().tolerance)]
     pub tolerance: f64,
-    /// The search stops after so many products in any case.
+    /// Stop after so many products with the matrix in any case.
+    #[arg(long, value_name = "N", default_value_t = Self::default().max_products)]
     pub max_products: usize,
 }
 
@@ -76,7 +78,6 @@ impl Default for CurvatureSettings {
 /// A dominant eigenvalue.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Eigenvalue {
-    /// The estimate.
     pub value: f64,
     /// An eigenvalue is within this distance of it.
     pub residual: f64,
@@ -89,9 +90,7 @@ pub struct Eigenvalue {
 /// The curvature over one subspace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SpaceCurvature {
-    /// Which parameters.
     pub subspace: Space,
-    /// How many parameters.
     pub dimension: usize,
     /// The loss there.
     pub loss: f64,
@@ -99,7 +98,6 @@ pub struct SpaceCurvature {
     pub hessian: Eigenvalue,
     /// The largest eigenvalue of the Gauss-Newton matrix.
     pub gauss_newton: Eigenvalue,
-    /// The time it took.
     pub seconds: f64,
 }
 

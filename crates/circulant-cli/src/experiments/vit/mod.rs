@@ -32,9 +32,7 @@ use circulant::metrics::ClassMetrics;
 pub use report::document;
 pub use table::plain;
 
-/// What is asked for.
 pub struct VitPlan {
-    /// The data.
     pub sets: VitSets,
     /// One run each.
     pub configs: Vec<VitConfig>,
@@ -43,11 +41,9 @@ pub struct VitPlan {
     pub budget: Option<Duration>,
     /// How the curvature is measured, if it is.
     pub curvature: Option<CurvatureSettings>,
-    /// The folder for everything.
     pub out: PathBuf,
 }
 
-/// Why training ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrainingEnd {
     /// Every run is at the end of its schedule, or of its patience.
@@ -58,9 +54,7 @@ pub enum TrainingEnd {
 
 /// A run after training.
 pub struct VitOutcome {
-    /// Settings and facts.
     pub folder: VitFolder,
-    /// All epochs.
     pub epochs: Vec<EpochLine>,
     /// On the test set, at the best epoch.
     pub test: ClassMetrics,
@@ -71,16 +65,6 @@ pub struct VitOutcome {
 }
 
 impl VitOutcome {
-    /// Model and seed.
-    pub fn name(&self) -> String {
-        let config = &self.folder.config;
-        format!(
-            "{}, seed {}",
-            config.model.projection.name(),
-            config.training.seed
-        )
-    }
-
     fn result(&self) -> anyhow::Result<VitRunResult> {
         let best = best_epoch(&self.epochs).context("no epoch is whole")?;
         let last = self.epochs.last().context("no epoch is whole")?;
@@ -97,26 +81,19 @@ impl VitOutcome {
     }
 }
 
-/// Everything that was run.
 pub struct VitExperiment {
-    /// What was asked for.
     pub plan: VitPlan,
     /// In the order of the plan.
     pub outcomes: Vec<VitOutcome>,
-    /// Why training ended.
     pub end: TrainingEnd,
-    /// Since when.
     pub start: Instant,
 }
 
 impl VitPlan {
     /// All seeds, once.
     pub fn seeds(&self) -> Vec<u64> {
-        let mut seeds: Vec<u64> = self
-            .configs
-            .iter()
-            .map(|config| config.training.seed)
-            .collect();
+        let seeds = self.configs.iter().map(|config| config.training.seed);
+        let mut seeds: Vec<u64> = seeds.collect();
         seeds.sort_unstable();
         seeds.dedup();
         seeds
@@ -126,10 +103,8 @@ impl VitPlan {
     pub fn run(self, interrupt: &Interrupt) -> anyhow::Result<VitExperiment> {
         let start = Instant::now();
         let (folders, end) = self.train(interrupt)?;
-        let mut outcomes = Vec::new();
-        for folder in folders {
-            outcomes.push(self.outcome(folder)?);
-        }
+        let outcomes = folders.into_iter().map(|folder| self.outcome(folder));
+        let outcomes = outcomes.collect::<anyhow::Result<_>>()?;
         Ok(VitExperiment {
             plan: self,
             outcomes,
@@ -144,31 +119,22 @@ impl VitPlan {
         let (model, _) = folder.model(&folder.best())?;
         let title = format!("{name}, test set");
         let values = logits(&model, &self.sets.test, &config.data.normalisation, &title)?;
-        let classes = folder.facts.data.classes;
-        let (test, diagram) = classify(
-            &Logits::new(&values, classes)?,
-            &labels_of(&self.sets.test)?,
-        )?;
+        let values = Logits::new(&values, folder.facts.data.classes)?;
+        let (test, diagram) = classify(&values, &labels_of(&self.sets.test)?)?;
         // One seed is enough for a look at the curvature, which takes as long as an epoch.
         let first = self
             .configs
             .iter()
             .find(|other| other.model == config.model);
-        let curvature = match &self.curvature {
-            Some(settings) if first == Some(config) => Some(measure_best(
-                &folder,
-                &self.sets.images.validation,
-                settings,
-                name,
-            )?),
-            _ => None,
-        };
+        let settings = self.curvature.filter(|_| first == Some(config));
+        let validation = &self.sets.images.validation;
+        let curvature = settings.map(|settings| measure_best(&folder, validation, &settings, name));
         Ok(VitOutcome {
             epochs: folder.epochs()?,
             folder,
             test,
             diagram,
-            curvature,
+            curvature: curvature.transpose()?,
         })
     }
 
@@ -183,11 +149,8 @@ impl VitPlan {
         for config in &self.configs {
             // A colon is no part of a file's name everywhere.
             let name = config.model.projection.name().replace(':', "_");
-            let path = self
-                .out
-                .join("runs")
-                .join(name)
-                .join(format!("seed-{}", config.training.seed));
+            let seed = format!("seed-{}", config.training.seed);
+            let path = self.out.join("runs").join(name).join(seed);
             let folder = VitFolder::at(&path, config.clone(), facts.clone())?;
             runs.push(VitRun::open(folder, &self.sets.images)?);
         }
@@ -212,12 +175,7 @@ impl VitPlan {
                 if run.finished().is_some() || run.epochs().len() > done {
                     continue;
                 }
-                let config = &run.folder().config;
-                let title = format!(
-                    "{}, seed {}",
-                    config.model.projection.name(),
-                    config.training.seed
-                );
+                let title = run.folder().config.name();
                 if !run.epoch(interrupt, &title)? || interrupt.is_asked() {
                     bail!(
                         "stopped in {title}; the same command resumes there (--out {})",
@@ -250,38 +208,23 @@ impl VitPlan {
 }
 
 impl VitExperiment {
-    /// The numbers.
     pub fn results(&self) -> anyhow::Result<VitResults> {
         let mut models: Vec<VitResult> = Vec::new();
-        let mut kinds: Vec<_> = self
+        let kind = |outcome: &VitOutcome| outcome.folder.config.model.projection;
+        for own in self
             .outcomes
-            .iter()
-            .map(|o| o.folder.config.model.projection)
-            .collect();
-        kinds.dedup();
-        for kind in kinds {
-            let own = self
-                .outcomes
-                .iter()
-                .filter(|o| o.folder.config.model.projection == kind);
-            let own: Vec<&VitOutcome> = own.collect();
+            .chunk_by(|one, other| kind(one) == kind(other))
+        {
             let facts = &own[0].folder.facts;
             let runs: anyhow::Result<Vec<VitRunResult>> =
-                own.iter().map(|outcome| outcome.result()).collect();
-            models.push(VitResult::new(
-                kind,
-                [facts.parameters, facts.paper_count],
-                runs?,
-            ));
+                own.iter().map(VitOutcome::result).collect();
+            let counts = [facts.parameters, facts.paper_count];
+            models.push(VitResult::new(kind(&own[0]), counts, runs?));
         }
-        let sets = &self.plan.sets;
+        let (images, test) = (&self.plan.sets.images, &self.plan.sets.test);
         Ok(VitResults {
-            data: sets.place.clone(),
-            images: [
-                sets.images.training.len(),
-                sets.images.validation.len(),
-                sets.test.len(),
-            ],
+            data: self.plan.sets.place.clone(),
+            images: [images.training.len(), images.validation.len(), test.len()],
             stopped_by: match self.end {
                 TrainingEnd::Finished => "schedule",
                 TrainingEnd::Budget => "budget",
@@ -293,17 +236,9 @@ impl VitExperiment {
     }
 
     fn stopped(&self) -> String {
-        let epochs = self
-            .outcomes
-            .iter()
-            .map(|outcome| outcome.epochs.len())
-            .min()
-            .unwrap_or(0);
-        let images = self
-            .outcomes
-            .iter()
-            .flat_map(|outcome| outcome.epochs.last());
-        let images = images.map(|line| line.images).min().unwrap_or(0);
+        let lines = self.outcomes.iter().map(|outcome| outcome.epochs.last());
+        let last = lines.map(|line| line.map_or((0, 0), |line| (line.epoch, line.images)));
+        let (epochs, images) = last.min().unwrap_or_default();
         let schedule = self.plan.configs[0].training.epochs;
         match (self.end, self.plan.budget) {
             (TrainingEnd::Budget, Some(budget)) => format!(

@@ -3,14 +3,12 @@
 use super::curvature::Space;
 use super::sets::PaperData;
 use super::settings::Projections;
-use crate::report::{Better, Metric};
+use crate::report::Metric;
 
 /// A row of its table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PaperTransformer {
-    /// Test accuracy.
     pub accuracy: f64,
-    /// Test NLL.
     pub nll: f64,
     /// The epoch with the smallest validation loss.
     pub best_epoch: u64,
@@ -44,12 +42,7 @@ fn is_spectral(kind: Projections) -> Option<bool> {
 }
 
 /// The columns that are compared.
-pub fn metrics() -> Vec<Metric> {
-    vec![
-        Metric::new("Accuracy", Better::Higher),
-        Metric::new("NLL", Better::Lower),
-    ]
-}
+pub const METRICS: [Metric; 2] = [Metric::higher("Accuracy"), Metric::lower("NLL")];
 
 /// Dominant eigenvalues of the Hessian and of the Gauss-Newton matrix. The second are about 130 times the first, so they are
 /// probably sums over a batch of 128 images where the first are means.

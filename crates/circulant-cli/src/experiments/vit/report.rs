@@ -3,13 +3,13 @@
 use super::super::facts::Facts;
 use super::folder::EpochLine;
 use super::results::{VitResult, VitResults, VitRunResult};
+use super::sets::PaperData;
 use super::{VitExperiment, VitOutcome, paper};
 use crate::report::figure::{Axis, Curve, CurveLook, Curves, Drawing, Reliability};
 use crate::report::{Cell, Column, Comparison, ComparisonRow, Document, Figure, Section, Table};
 
-/// The page.
 pub fn document(experiment: &VitExperiment, results: &VitResults) -> Document {
-    let plan = &experiment.plan;
+    let (plan, data) = (&experiment.plan, experiment.plan.sets.paper);
     let [training, validation, test] = results.images;
     let settings = &results.settings.training;
     let augmentation = match (settings.flip, settings.crop) {
@@ -45,7 +45,7 @@ pub fn document(experiment: &VitExperiment, results: &VitResults) -> Document {
         ],
         warnings: Vec::new(),
         sections: vec![
-            main_table(experiment, results),
+            Section::new("Results beside the paper's").table(comparison(data, results).table()),
             learning(experiment),
             curvature(experiment, results),
             calibration(experiment),
@@ -58,8 +58,8 @@ pub fn document(experiment: &VitExperiment, results: &VitResults) -> Document {
     }
 }
 
-fn main_table(experiment: &VitExperiment, results: &VitResults) -> Section {
-    let data = experiment.plan.sets.paper;
+/// Our numbers beside the paper's.
+pub fn comparison(data: Option<PaperData>, results: &VitResults) -> Comparison {
     let row = |model: &VitResult| {
         let paper = data.and_then(|data| paper::row(data, model.name));
         let epochs = |pick: fn(&VitRunResult) -> u64| -> String {
@@ -98,19 +98,18 @@ fn main_table(experiment: &VitExperiment, results: &VitResults) -> Section {
         "images/s",
         "ECE",
     ];
-    let table = Comparison {
+    Comparison {
         caption: "On the test set, at the epoch with the smallest validation loss".to_owned(),
         subject: "projections".to_owned(),
         facts: names.map(Column::number).to_vec(),
-        metrics: paper::metrics(),
+        metrics: paper::METRICS.to_vec(),
         rows: results.models.iter().map(row).collect(),
         footnotes: vec![
             "Parameters are real; the paper counts a complex number once and a slope per projection. Below the \
              count and the best epoch are the paper's, where it has this data set. ECE with 10 bins."
                 .to_owned(),
         ],
-    };
-    Section::new("Results beside the paper's").table(table.table())
+    }
 }
 
 /// Losses of one run, and the best epoch.
@@ -142,22 +141,14 @@ fn pair(name: &str, epochs: &[EpochLine], colour: usize) -> (Curve, Curve) {
 }
 
 fn learning(experiment: &VitExperiment) -> Section {
-    let mut losses = Vec::new();
-    let mut accuracies = Vec::new();
+    let (mut losses, mut accuracies) = (Vec::new(), Vec::new());
     for (colour, outcome) in experiment.outcomes.iter().enumerate() {
-        let name = outcome.name();
+        let name = outcome.folder.config.name();
         let (train, validation) = pair(&name, &outcome.epochs, colour);
         losses.extend([train, validation]);
-        let x = outcome
-            .epochs
-            .iter()
-            .map(|line| line.epoch as f64)
-            .collect();
-        let y = outcome
-            .epochs
-            .iter()
-            .map(|line| line.validation_accuracy)
-            .collect();
+        let lines = outcome.epochs.iter();
+        let points = lines.map(|line| (line.epoch as f64, line.validation_accuracy));
+        let (x, y) = points.unzip();
         accuracies.push(Curve::new(name, x, y).coloured(colour));
     }
     let draw = |title: &str, unit: &str, curves| {
@@ -252,8 +243,9 @@ fn curvature(experiment: &VitExperiment, results: &VitResults) -> Section {
 }
 
 fn calibration(experiment: &VitExperiment) -> Section {
-    let drawing =
-        |outcome: &VitOutcome| Reliability::from_diagram(outcome.name(), &outcome.diagram).draw();
+    let drawing = |outcome: &VitOutcome| {
+        Reliability::from_diagram(outcome.folder.config.name(), &outcome.diagram).draw()
+    };
     Section::new("Calibration").figure(Figure::of(
         "reliability",
         "How often the model is right on the test set, given how sure it is.",

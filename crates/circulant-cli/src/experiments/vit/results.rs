@@ -8,10 +8,8 @@ use super::folder::EpochLine;
 use super::settings::{Projections, VitConfig};
 use circulant::metrics::ClassMetrics;
 
-/// One run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VitRunResult {
-    /// Its seed.
     pub seed: u64,
     /// The epoch with the smallest validation loss: the one that is tested.
     pub best_epoch: u64,
@@ -50,10 +48,8 @@ pub struct VitResult {
     pub runs: Vec<VitRunResult>,
 }
 
-/// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VitResults {
-    /// The data.
     pub data: String,
     /// Training, validation and test images.
     pub images: [usize; 3],
@@ -61,7 +57,6 @@ pub struct VitResults {
     pub stopped_by: &'static str,
     /// The same in words.
     pub stopped: String,
-    /// The models.
     pub models: Vec<VitResult>,
     /// What they share, as in the run of the first one.
     pub settings: VitConfig,

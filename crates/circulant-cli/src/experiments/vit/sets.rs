@@ -27,12 +27,10 @@ pub enum PaperData {
     TinyImageNet,
 }
 
-/// What is asked for.
 #[derive(Debug, Clone)]
 pub struct VitRequest {
     /// A name or a path.
     pub place: String,
-    /// Only so many images of each part.
     pub first: Option<usize>,
     /// Which ones.
     pub draw: Draw,
@@ -44,13 +42,11 @@ pub struct VitRequest {
 
 /// Images for training, validation and testing.
 pub struct VitSets {
-    /// The name or the path.
     pub place: String,
     /// Which set of the paper it is, whole.
     pub paper: Option<PaperData>,
     /// Those that a run sees.
     pub images: VitImages,
-    /// To test on.
     pub test: ImageSet,
 }
 

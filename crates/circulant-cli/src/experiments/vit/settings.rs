@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use circulant::LayerError;
 use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
 use circulant::train::{TrainerConfig, WarmUpCosine};
+use clap::Args;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::super::config::Draw;
@@ -67,33 +68,51 @@ pub struct VitModel {
     pub dropout: f64,
 }
 
-/// Training.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// Training. The defaults are the paper's; it does not tell its patience, if it had one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Args)]
 #[serde(deny_unknown_fields)]
 pub struct VitTraining {
-    /// The length of the schedule: the learning rate is zero after so many epochs.
+    /// The length of the schedule: after so many epochs the learning rate is zero.
+    #[arg(long, default_value_t = 200, value_name = "N")]
     pub epochs: u64,
-    /// Epochs of warm-up.
+    /// Epochs of linear warm-up.
+    #[arg(long, default_value_t = 5, value_name = "N")]
     pub warm_up: u64,
     /// Images per step.
+    #[arg(long, default_value_t = 128, value_name = "N")]
     pub batch: usize,
     /// The largest learning rate.
+    #[arg(long, default_value_t = 1e-3, value_name = "RATE")]
     pub learning_rate: f64,
-    /// The learning rate of spectral coordinates, in units of `learning_rate`.
+    /// The learning rate of spectral coordinates, in units of the other. The paper has 1; with the square root of the width (11.3) circulant and dense
+    /// projections change their outputs at about the same pace.
+    #[arg(long, default_value_t = 1.0, value_name = "X")]
     #[serde(default = "one")]
     pub spectral_rate: f64,
-    /// And this power of the length of a layer's transform.
+    /// And this power of the length of a layer's transform: with 0.5 circulant matrices and blocks of every length change their outputs at
+    /// about the pace of dense ones.
+    #[arg(
+        long,
+        default_value_t = 0.0,
+        value_name = "POWER",
+        allow_negative_numbers = true
+    )]
     #[serde(default)]
     pub length_power: f64,
     /// The weight decay of Adan.
+    #[arg(long, default_value_t = 1e-4, value_name = "RATE")]
     pub weight_decay: f64,
-    /// Stops after so many epochs without a smaller validation loss; 0 never does.
+    /// Stop a model after so many epochs without a smaller validation loss; 0 never does.
+    #[arg(long, default_value_t = 0, value_name = "N")]
     pub patience: u64,
-    /// The seed of initial parameters, order and dropout.
+    /// Of initial parameters, order and dropout.
+    #[arg(skip)]
     pub seed: u64,
-    /// Mirrors every second image.
+    /// Mirror every second training image. The paper does not.
+    #[arg(long)]
     pub flip: bool,
-    /// Moves images by up to so many pixels each way.
+    /// Move training images by up to N pixels each way. The paper does not.
+    #[arg(long, default_value_t = 0, value_name = "N")]
     pub crop: usize,
 }
 
@@ -183,25 +202,6 @@ impl<'de> Deserialize<'de> for Projections {
     }
 }
 
-impl Default for VitTraining {
-    /// The paper's; it does not tell its patience, if it had one.
-    fn default() -> Self {
-        Self {
-            epochs: 200,
-            warm_up: 5,
-            batch: 128,
-            learning_rate: 1e-3,
-            spectral_rate: 1.0,
-            length_power: 0.0,
-            weight_decay: 1e-4,
-            patience: 0,
-            seed: 0,
-            flip: false,
-            crop: 0,
-        }
-    }
-}
-
 impl VitModel {
     /// The paper's model; 4 heads and dropout 0.1 are those of its authors' code.
     pub fn paper(projection: Projections, patch: usize) -> Self {
@@ -262,6 +262,15 @@ impl VitConfig {
             .check()
             .with_context(|| format!("{} cannot be used", path.display()))?;
         Ok(config)
+    }
+
+    /// Model and seed.
+    pub fn name(&self) -> String {
+        format!(
+            "{}, seed {}",
+            self.model.projection.name(),
+            self.training.seed
+        )
     }
 
     /// All of it as TOML.

@@ -1,54 +1,20 @@
 //! The tables for the terminal.
 
 use super::paper;
-use super::results::{VitResults, VitRunResult};
+use super::report::comparison;
+use super::results::VitResults;
 use super::sets::PaperData;
-use crate::report::number::grouped;
 
 /// All models, the paper's below ours, then the curvature.
 pub fn plain(results: &VitResults, data: Option<PaperData>) -> String {
     let [training, validation, test] = results.images;
-    let mut text = format!(
-        "{}: {} training images, {} for validation, {} for the test\n{}\n\n",
+    format!(
+        "{}: {training} training images, {validation} for validation, {test} for the test\n{}\n\n{}{}",
         results.data,
-        grouped(training as u64),
-        grouped(validation as u64),
-        grouped(test as u64),
-        results.stopped
-    );
-    text.push_str(&format!(
-        "{:<28}{:>12}{:>10}{:>8}{:>8}{:>12}{:>8}{:>10}\n",
-        "model", "parameters", "accuracy", "NLL", "ECE", "best epoch", "epochs", "images/s"
-    ));
-    for model in &results.models {
-        let epochs = |pick: fn(&VitRunResult) -> u64| -> String {
-            let epochs: Vec<String> = model.runs.iter().map(|run| pick(run).to_string()).collect();
-            epochs.join(",")
-        };
-        text.push_str(&format!(
-            "{:<28}{:>12}{:>10.3}{:>8.3}{:>8.3}{:>12}{:>8}{:>10.0}\n",
-            model.name.name(),
-            grouped(model.parameters as u64),
-            model.accuracy.mean,
-            model.nll.mean,
-            model.ece.mean,
-            epochs(|run| run.best_epoch),
-            epochs(|run| run.epochs),
-            model.images_per_second.mean
-        ));
-        if let Some(row) = data.and_then(|data| paper::row(data, model.name)) {
-            text.push_str(&format!(
-                "{:<28}{:>12}{:>10.3}{:>8.3}{:>8}{:>12}\n",
-                "  paper",
-                grouped(row.parameters as u64),
-                row.accuracy,
-                row.nll,
-                "",
-                row.best_epoch
-            ));
-        }
-    }
-    text + &curvature(results, data)
+        results.stopped,
+        comparison(data, results).plain(),
+        curvature(results, data)
+    )
 }
 
 fn curvature(results: &VitResults, data: Option<PaperData>) -> String {

@@ -27,7 +27,6 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 /// The images of a run.
 #[derive(Debug)]
 pub struct VitImages {
-    /// To learn from.
     pub training: ImageSet,
     /// To choose the checkpoint by.
     pub validation: ImageSet,
@@ -145,7 +144,6 @@ impl<'a> VitRun<'a> {
         })
     }
 
-    /// Settings and facts.
     pub fn folder(&self) -> &VitFolder {
         &self.folder
     }
@@ -182,12 +180,8 @@ impl<'a> VitRun<'a> {
             let seconds = start.elapsed().as_secs_f64();
             self.seconds += seconds;
             self.partial.seconds += seconds;
-            let Partial {
-                loss,
-                steps,
-                seconds,
-                ..
-            } = self.partial;
+            let (loss, steps) = (self.partial.loss, self.partial.steps);
+            let seconds = self.partial.seconds;
             progress.at(steps, || {
                 let speed = (steps * batch) as f64 / seconds;
                 let epochs = training.epochs - self.epochs.len() as u64;

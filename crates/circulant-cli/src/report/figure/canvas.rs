@@ -44,7 +44,6 @@ impl Stroke {
         }
     }
 
-    /// A hairline.
     pub(super) fn thin(ink: Ink) -> Self {
         Self {
             width: 1.0,
@@ -173,7 +172,6 @@ impl Canvas {
         std::mem::take(&mut self.text)
     }
 
-    /// A line through the points.
     pub(super) fn line(&mut self, points: &[Point], stroke: Stroke) {
         if points.len() < 2 {
             return;
@@ -191,7 +189,6 @@ impl Canvas {
         ));
     }
 
-    /// A filled shape.
     pub(super) fn polygon(&mut self, points: &[Point], ink: Ink, alpha: f64) {
         if points.len() < 3 {
             return;
@@ -230,7 +227,6 @@ impl Canvas {
         }
     }
 
-    /// One line of text.
     pub(super) fn text(&mut self, at: Point, text: &str, lettering: Lettering) {
         // From the middle or the upper edge of a line to its baseline, for the usual sans-serif fonts.
         let baseline = match lettering.vertical {

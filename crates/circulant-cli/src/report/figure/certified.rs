@@ -6,66 +6,45 @@ use super::scale::{Axis, AxisKind};
 use super::sheet::Drawing;
 
 /// The certificates of one model.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Radii {
-    /// What the legend calls it.
     pub name: String,
-    /// The radii of the inputs that are classified right.
+    /// Of the inputs that are classified right.
     pub radii: Vec<f64>,
     /// How many inputs there were, the wrong ones included.
     pub inputs: usize,
 }
 
-/// A figure of certified accuracies.
-#[derive(Debug, Clone, Default)]
-pub struct CertifiedAccuracy {
-    /// Above the figure.
-    pub title: String,
-    /// The radius, with its unit; a log axis suits models whose bounds differ by much.
-    pub x: Axis,
-    /// In the order of their colours.
-    pub models: Vec<Radii>,
-}
-
-impl CertifiedAccuracy {
-    /// Draws the figure.
-    pub fn draw(&self) -> Drawing {
-        let shown = |radius: &&f64| **radius >= 0.0 && radius.is_finite();
-        let total: usize = self.models.iter().map(|model| model.radii.len()).sum();
-        let kept: usize = self
-            .models
-            .iter()
-            .map(|model| model.radii.iter().filter(shown).count())
-            .sum();
-        let notes = match total - kept {
-            0 => Vec::new(),
-            1 => vec!["1 radius left out: negative or not finite.".to_owned()],
-            left => vec![format!("{left} radii left out: negative or not finite.")],
-        };
-        let lowest = self
-            .models
-            .iter()
-            .flat_map(|model| model.radii.iter().filter(shown))
-            .copied()
-            .filter(|radius| *radius > 0.0)
-            .fold(f64::INFINITY, f64::min);
-        // A log axis has no zero; all curves begin left of the first certificate that ends.
-        let start = match self.x.kind {
-            AxisKind::Linear => 0.0,
-            AxisKind::Log => lowest / 2.0,
-        };
-        let curves = self.models.iter().map(|model| {
-            let radii = model.radii.iter().filter(shown).copied().collect();
-            steps(&model.name, radii, model.inputs, start)
-        });
-        Curves {
-            title: self.title.clone(),
-            x: self.x.clone(),
-            y: Axis::linear("share of inputs, right and certified").within(0.0, 1.0),
-            curves: curves.collect(),
-        }
-        .draw_with(&notes)
+/// Draws the figure; a log axis suits models whose bounds differ by much.
+pub fn certified_accuracy(title: &str, x: Axis, models: &[Radii]) -> Drawing {
+    let shown = |radius: &f64| *radius >= 0.0 && radius.is_finite();
+    let kept = models.iter().map(|model| {
+        let radii = model.radii.iter().copied();
+        radii.filter(shown).collect()
+    });
+    let kept: Vec<Vec<f64>> = kept.collect();
+    let total: usize = models.iter().map(|model| model.radii.len()).sum();
+    let notes = match total - kept.iter().map(Vec::len).sum::<usize>() {
+        0 => Vec::new(),
+        1 => vec!["1 radius left out: negative or not finite.".to_owned()],
+        left => vec![format!("{left} radii left out: negative or not finite.")],
+    };
+    let positive = kept.iter().flatten().filter(|radius| **radius > 0.0);
+    let lowest = positive.copied().fold(f64::INFINITY, f64::min);
+    // A log axis has no zero; all curves begin left of the first certificate that ends.
+    let start = match x.kind {
+        AxisKind::Linear => 0.0,
+        AxisKind::Log => lowest / 2.0,
+    };
+    let curves = models.iter().zip(kept);
+    let curves = curves.map(|(model, radii)| steps(&model.name, radii, model.inputs, start));
+    Curves {
+        title: title.to_owned(),
+        x,
+        y: Axis::linear("share of inputs, right and certified").within(0.0, 1.0),
+        curves: curves.collect(),
     }
+    .draw_with(&notes)
 }
 
 fn steps(name: &str, mut radii: Vec<f64>, inputs: usize, start: f64) -> Curve {

@@ -24,10 +24,8 @@ pub enum CurveLook {
     Band,
 }
 
-/// One series.
 #[derive(Debug, Clone, Default)]
 pub struct Curve {
-    /// What the legend calls it.
     pub name: String,
     /// Positions along the x axis, in order.
     pub x: Vec<f64>,
@@ -37,14 +35,12 @@ pub struct Curve {
     pub band: Vec<[f64; 2]>,
     /// A point of the curve to mark, and what to write there: the best epoch.
     pub mark: Option<(usize, String)>,
-    /// What is drawn of it.
     pub look: CurveLook,
     /// The colour, or none to take the next one. Curves that belong together share it.
     pub colour: Option<usize>,
 }
 
 impl Curve {
-    /// A line through the points.
     pub fn new(name: impl Into<String>, x: Vec<f64>, y: Vec<f64>) -> Self {
         Self {
             name: name.into(),
@@ -97,12 +93,6 @@ impl Curve {
         self
     }
 
-    /// Values at 0, 1, 2 and so on: a filter, a spectrum.
-    pub fn indexed(name: impl Into<String>, y: Vec<f64>) -> Self {
-        let x = (0..y.len()).map(|index| index as f64).collect();
-        Self::new(name, x, y)
-    }
-
     /// The same curve with another look.
     pub fn looking(mut self, look: CurveLook) -> Self {
         self.look = look;
@@ -116,21 +106,16 @@ impl Curve {
     }
 }
 
-/// A figure of curves.
 #[derive(Debug, Clone, Default)]
 pub struct Curves {
-    /// Above the figure.
     pub title: String,
-    /// The horizontal axis.
     pub x: Axis,
-    /// The vertical axis.
     pub y: Axis,
     /// Drawn in order, later ones on top.
     pub curves: Vec<Curve>,
 }
 
 impl Curves {
-    /// Draws the figure.
     pub fn draw(&self) -> Drawing {
         self.draw_with(&[])
     }
@@ -155,45 +140,36 @@ impl Curves {
             .iter()
             .map(|curve| self.pieces(curve, &mut dropped))
             .collect();
-        sheet.dropped(dropped, self.reason());
-        let shown = || {
-            self.curves.iter().zip(&pieces).flat_map(|(curve, pieces)| {
-                pieces.iter().flatten().map(move |&index| (curve, index))
-            })
-        };
-        let x = self
-            .x
-            .scale(shown().map(|(curve, index)| curve.x[index]), 0.0, 6);
-        let heights = shown().flat_map(|(curve, index)| {
-            let band = curve
-                .band
-                .get(index)
-                .copied()
-                .unwrap_or([curve.y[index]; 2]);
-            [curve.y[index], band[0], band[1]]
+        sheet.dropped(dropped, self.x.kind.or(self.y.kind).refuses());
+        let both = || self.curves.iter().zip(&pieces);
+        let all = both().flat_map(|(curve, pieces)| {
+            let indices = pieces.iter().flatten();
+            indices.map(move |&index| (curve, index))
         });
+        let shown: Vec<(&Curve, usize)> = all.collect();
+        let positions = shown.iter().map(|&(curve, index)| curve.x[index]);
+        let heights = shown.iter().flat_map(|&(curve, index)| {
+            let y = curve.y[index];
+            let [low, high] = curve.band.get(index).copied().unwrap_or([y; 2]);
+            [y, low, high]
+        });
+        let x = self.x.scale(positions, 0.0, 6);
         let y = self.y.scale(heights, 0.05, 5);
         let (Some(x), Some(y)) = (x, y) else {
             return sheet.no_data();
         };
-        let looks: Vec<Stroke> = (0..self.curves.len())
-            .map(|index| self.look(index))
-            .collect();
-        let entries: Vec<_> = self
-            .curves
-            .iter()
-            .zip(&looks)
-            .filter(|(curve, _)| !curve.name.is_empty())
-            .map(|(curve, look)| (curve.name.clone(), key(curve, *look)))
-            .collect();
-        sheet.legend(&entries);
+        let looks: Vec<Stroke> = (0..self.curves.len()).map(|i| self.look(i)).collect();
+        let named = self.curves.iter().zip(&looks);
+        let named = named.filter(|(curve, _)| !curve.name.is_empty());
+        let entries = named.map(|(curve, look)| (curve.name.clone(), key(curve, *look)));
+        sheet.legend(&entries.collect::<Vec<_>>());
         let place = Sheet::whole(210.0, &self.x.label, &self.y.label);
         let panel = sheet.panel(place, x, y);
-        for ((curve, pieces), look) in self.curves.iter().zip(&pieces).zip(&looks) {
+        for ((curve, pieces), look) in both().zip(&looks) {
             band(&mut sheet, &panel, curve, pieces, look.ink);
         }
         let mut drawn = Vec::new();
-        for ((curve, pieces), look) in self.curves.iter().zip(&pieces).zip(&looks) {
+        for ((curve, pieces), look) in both().zip(&looks) {
             if curve.look == CurveLook::Band {
                 continue;
             }
@@ -206,12 +182,13 @@ impl Curves {
             drawn.extend(lines);
         }
         let mut marks = Marks::among(&drawn);
-        for ((curve, pieces), look) in self.curves.iter().zip(&pieces).zip(&looks) {
+        for ((curve, pieces), look) in both().zip(&looks) {
             if let Some((index, label)) = &curve.mark
                 && pieces.iter().flatten().any(|shown| shown == index)
             {
                 let at = panel.at(curve.x[*index], curve.y[*index]);
-                marks.add(&mut sheet, &panel, at, label, look.ink);
+                marks.label(&mut sheet, &panel, at, label);
+                sheet.canvas.dot(at, 4.5, look.ink);
             }
         }
         sheet.below(&panel);
@@ -234,15 +211,6 @@ impl Curves {
         }
     }
 
-    fn reason(&self) -> &'static str {
-        use super::scale::AxisKind::Log;
-        if self.x.kind == Log || self.y.kind == Log {
-            "not finite, or not positive on a log axis"
-        } else {
-            "not finite"
-        }
-    }
-
     /// Runs of indices that both axes can show, inside the x axis's fixed range.
     fn pieces(&self, curve: &Curve, dropped: &mut usize) -> Vec<Vec<usize>> {
         let length = curve.x.len().min(curve.y.len());
@@ -250,8 +218,7 @@ impl Curves {
         let mut pieces = vec![Vec::new()];
         for index in 0..length {
             let (x, y) = (curve.x[index], curve.y[index]);
-            let outside = self.x.range.is_some_and(|[low, high]| x < low || x > high);
-            if outside {
+            if self.x.range.is_some_and(|[low, high]| x < low || x > high) {
                 continue;
             }
             if self.x.kind.shows(x) && self.y.kind.shows(y) {
@@ -281,12 +248,8 @@ fn band(sheet: &mut Sheet, panel: &Panel, curve: &Curve, pieces: &[Vec<usize>], 
             let points = piece.iter().filter_map(|&index| {
                 let value = curve.band.get(index)?[end];
                 // A lower end that a log axis cannot show reaches down to the axis.
-                let value = if panel.y.kind.shows(value) {
-                    value
-                } else {
-                    panel.y.low
-                };
-                let (x, y) = panel.at(curve.x[index], value);
+                let shown = panel.y.kind.shows(value);
+                let (x, y) = panel.at(curve.x[index], if shown { value } else { panel.y.low });
                 Some((x, y.clamp(panel.top, panel.bottom)))
             });
             thinned(points.collect())
@@ -298,13 +261,12 @@ fn band(sheet: &mut Sheet, panel: &Panel, curve: &Curve, pieces: &[Vec<usize>], 
 }
 
 fn running_mean(values: &[f64], window: usize) -> Vec<f64> {
-    (0..values.len())
-        .map(|index| {
-            let from = index.saturating_sub(window / 2);
-            let to = (from + window.max(1)).min(values.len()).max(index + 1);
-            let near = values[from..to].iter().filter(|value| value.is_finite());
-            let (sum, count) = near.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
-            sum / f64::from(count)
-        })
-        .collect()
+    let mean = |index: usize| {
+        let from = index.saturating_sub(window / 2);
+        let to = (from + window.max(1)).min(values.len()).max(index + 1);
+        let near = values[from..to].iter().filter(|value| value.is_finite());
+        let (sum, count) = near.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+        sum / f64::from(count)
+    };
+    (0..values.len()).map(mean).collect()
 }

@@ -2,107 +2,57 @@
 //! that shows a window near zero: confident predictions, where the two are hardest to tell apart.
 
 use super::canvas::{Point, Stroke};
+use super::curves::Curve;
 use super::ink::Ink;
 use super::lines::{strokes, thinned};
 use super::scale::{Axis, AxisKind};
 use super::sheet::{Drawing, Key, Panel, Place, Sheet, WIDTH};
 
-/// The window that the paper shows enlarged.
-pub const ENTROPY_ZOOM: [f64; 2] = [0.0, 0.12];
-
-/// Points of a density.
-#[derive(Debug, Clone, Default)]
-pub struct Density {
-    /// What the legend calls it.
-    pub name: String,
-    /// Positions, in order.
-    pub x: Vec<f64>,
-    /// The density there.
-    pub y: Vec<f64>,
-}
-
-/// A figure of densities with a zoom window.
-#[derive(Debug, Clone, Default)]
-pub struct Densities {
-    /// Above the figure.
-    pub title: String,
-    /// The quantity along the x axis.
-    pub label: String,
-    /// In the order of their colours.
-    pub densities: Vec<Density>,
-    /// The window of the second panel; without one there is a single, wide panel.
-    pub zoom: Option<[f64; 2]>,
-}
-
-impl Densities {
-    /// Draws the figure.
-    pub fn draw(&self) -> Drawing {
-        let names: Vec<&str> = self
-            .densities
-            .iter()
-            .map(|density| density.name.as_str())
-            .collect();
-        let description = format!("Densities of {}: {}.", self.label, names.join(", "));
-        let mut sheet = Sheet::new(&self.title, description);
-        let mut dropped = 0;
-        let points: Vec<Vec<Point>> = self
-            .densities
-            .iter()
-            .map(|density| finite_points(&density.x, &density.y, &mut dropped))
-            .collect();
-        sheet.dropped(dropped, "not finite");
-        let entries: Vec<_> = names
-            .iter()
-            .enumerate()
-            .map(|(index, name)| {
-                (
-                    (*name).to_owned(),
-                    Key::Line(Stroke::data(Ink::Series(index))),
-                )
-            })
-            .collect();
-        let zoom = self
-            .zoom
-            .filter(|&[low, high]| low.is_finite() && high.is_finite() && low < high);
-        let split = if zoom.is_some() { 0.6 * WIDTH } else { WIDTH };
-        let place = |left: f64, right: f64, x_label: String, y_label: &str| Place {
-            left,
-            right,
-            height: 170.0,
-            x_label,
-            y_label: y_label.to_owned(),
-        };
-        let x = Axis::default().scale(points.iter().flatten().map(|point| point.0), 0.0, 5);
-        let Some((x, y)) = x.zip(height(&points)) else {
-            return sheet.no_data();
-        };
-        sheet.legend(&entries);
-        let panel = sheet.panel(place(0.0, split, self.label.clone(), "density"), x, y);
-        if let Some([low, high]) = zoom {
-            let (from, to) = (panel.at(low, 0.0).0, panel.at(high, 0.0).0);
-            let (from, to) = (from.max(panel.left), to.min(panel.right));
-            sheet.canvas.rectangle(
-                (from, panel.top),
-                (to.max(from), panel.bottom),
-                Ink::Axis,
-                0.25,
-            );
-        }
-        areas(&mut sheet, &panel, &points);
-        if let Some([low, high]) = zoom {
-            let points: Vec<Vec<Point>> =
-                points.iter().map(|line| window(line, low, high)).collect();
-            let label = format!("zoom on {low} to {high}");
-            let x = Axis::default().within(low, high).scale([], 0.0, 3);
-            let y = height(&points).or_else(|| Axis::default().within(0.0, 1.0).scale([], 0.0, 2));
-            if let Some((x, y)) = x.zip(y) {
-                let panel = sheet.panel(place(split, WIDTH, "entropy".to_owned(), &label), x, y);
-                areas(&mut sheet, &panel, &points);
-            }
-        }
-        sheet.below(&panel);
-        sheet.finish()
+/// Draws the figure. `zoom` is the window of the second panel.
+pub fn densities(title: &str, label: &str, densities: &[Curve], zoom: [f64; 2]) -> Drawing {
+    let names: Vec<&str> = densities.iter().map(|curve| curve.name.as_str()).collect();
+    let description = format!("Densities of {label}: {}.", names.join(", "));
+    let mut sheet = Sheet::new(title, description);
+    let mut dropped = 0;
+    let points: Vec<Vec<Point>> = densities
+        .iter()
+        .map(|curve| finite_points(&curve.x, &curve.y, &mut dropped))
+        .collect();
+    sheet.dropped(dropped, "not finite");
+    let x = Axis::default().scale(points.iter().flatten().map(|point| point.0), 0.0, 5);
+    let Some((x, y)) = x.zip(height(&points)) else {
+        return sheet.no_data();
+    };
+    let key = |index| Key::Line(Stroke::data(Ink::Series(index)));
+    let entries = names.iter().enumerate();
+    let entries = entries.map(|(index, name)| ((*name).to_owned(), key(index)));
+    sheet.legend(&entries.collect::<Vec<_>>());
+    let split = 0.6 * WIDTH;
+    let place = |left: f64, right: f64, x_label: &str, y_label: &str| Place {
+        left,
+        right,
+        ..Sheet::whole(170.0, x_label, y_label)
+    };
+    let panel = sheet.panel(place(0.0, split, label, "density"), x, y);
+    let [low, high] = zoom;
+    let (from, to) = (panel.at(low, 0.0).0, panel.at(high, 0.0).0);
+    let (from, to) = (from.max(panel.left), to.min(panel.right));
+    let window = [(from, panel.top), (to.max(from), panel.bottom)];
+    sheet
+        .canvas
+        .rectangle(window[0], window[1], Ink::Axis, 0.25);
+    areas(&mut sheet, &panel, &points);
+    let near = points.iter().map(|line| inside(line, low, high));
+    let near: Vec<Vec<Point>> = near.collect();
+    let x = Axis::default().within(low, high).scale([], 0.0, 3);
+    let y = height(&near).or_else(|| Axis::default().within(0.0, 1.0).scale([], 0.0, 2));
+    if let Some((x, y)) = x.zip(y) {
+        let title = format!("zoom on {low} to {high}");
+        let panel = sheet.panel(place(split, WIDTH, "entropy", &title), x, y);
+        areas(&mut sheet, &panel, &near);
     }
+    sheet.below(&panel);
+    sheet.finish()
 }
 
 fn finite_points(x: &[f64], y: &[f64], dropped: &mut usize) -> Vec<Point> {
@@ -125,7 +75,7 @@ fn height(points: &[Vec<Point>]) -> Option<super::scale::Scale> {
 }
 
 /// The part of a line inside the window, with interpolated ends.
-fn window(line: &[Point], low: f64, high: f64) -> Vec<Point> {
+fn inside(line: &[Point], low: f64, high: f64) -> Vec<Point> {
     let mut inside: Vec<Point> = Vec::new();
     for pair in line.windows(2) {
         let (from, to) = (pair[0], pair[1]);

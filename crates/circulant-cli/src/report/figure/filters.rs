@@ -14,8 +14,7 @@ const LEVELS: usize = 24;
 const MARGIN: f64 = 1.5;
 const GAP: f64 = 14.0;
 
-/// One filter.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Filter {
     /// Written above it.
     pub name: String,
@@ -25,21 +24,18 @@ pub struct Filter {
     pub values: Vec<f64>,
 }
 
-/// A figure of filters.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Filters {
-    /// Above the figure.
     pub title: String,
     /// Row by row.
     pub filters: Vec<Filter>,
-    /// How many stand beside each other; 0 lets the figure choose, at most 4.
+    /// How many stand beside each other.
     pub columns: usize,
     /// One colour scale for all, instead of one for each.
     pub shared_scale: bool,
 }
 
 impl Filters {
-    /// Draws the figure.
     pub fn draw(&self) -> Drawing {
         let names: Vec<&str> = self
             .filters
@@ -48,28 +44,19 @@ impl Filters {
             .collect();
         let description = format!("Filters as heat maps: {}.", names.join(", "));
         let mut sheet = Sheet::new(&self.title, description);
-        let finite = |filter: &Filter| {
-            filter
-                .values
-                .iter()
-                .filter(|value| value.is_finite())
-                .count()
-        };
+        let finite = |filter: &Filter| filter.values.iter().filter(|x| x.is_finite()).count();
         let (drawn, empty): (Vec<&Filter>, Vec<&Filter>) = self
             .filters
             .iter()
             .partition(|filter| filter.width > 0 && finite(filter) > 0);
-        let lost: usize = drawn
+        let lost = drawn
             .iter()
-            .map(|filter| filter.values.len() - finite(filter))
-            .sum();
-        sheet.dropped(lost, "not finite, shown as a grey cell");
+            .map(|filter| filter.values.len() - finite(filter));
+        sheet.dropped(lost.sum(), "not finite, shown as a grey cell");
         match empty.len() {
             0 => {}
             1 => sheet.note("1 filter left out: it has no finite value."),
-            count => sheet.note(format!(
-                "{count} filters left out: they have no finite value."
-            )),
+            n => sheet.note(format!("{n} filters left out: they have no finite value.")),
         }
         if drawn.is_empty() {
             return sheet.no_data();
@@ -78,29 +65,20 @@ impl Filters {
             .iter()
             .map(|filter| largest(filter))
             .fold(0.0, f64::max);
-        let columns = match self.columns {
-            0 => drawn.len().min(4),
-            columns => columns.min(12),
-        };
+        let columns = self.columns.clamp(1, 12);
         let room = WIDTH - 2.0 * MARGIN - GAP * (columns - 1) as f64;
         // One or two filters need not fill the page.
         let side = (room / columns as f64).min(200.0);
         for row in drawn.chunks(columns) {
             let mut height: f64 = 0.0;
             for (column, filter) in row.iter().enumerate() {
-                let left = MARGIN + column as f64 * (side + GAP);
+                let at = (MARGIN + column as f64 * (side + GAP), sheet.top);
                 let most = if self.shared_scale {
                     overall
                 } else {
                     largest(filter)
                 };
-                height = height.max(self.filter(
-                    &mut sheet.canvas,
-                    filter,
-                    (left, sheet.top),
-                    side,
-                    most,
-                ));
+                height = height.max(self.filter(&mut sheet.canvas, filter, at, side, most));
             }
             sheet.top += height + 12.0;
         }
@@ -149,13 +127,8 @@ impl Filters {
             }
         }
         let (right, bottom) = (left + filter.width as f64 * cell, top + rows as f64 * cell);
-        let frame = [
-            (left, top),
-            (right, top),
-            (right, bottom),
-            (left, bottom),
-            (left, top),
-        ];
+        let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
+        let frame: Vec<Point> = corners.into_iter().chain([corners[0]]).collect();
         canvas.line(&frame, Stroke::thin(Ink::Axis).alpha(0.7));
         bottom - at.1
     }
@@ -194,23 +167,18 @@ fn colour_bar(sheet: &mut Sheet, low: &str, high: &str) {
         let from = left + step as f64 * width;
         let level = step.abs_diff(LEVELS) as f64 / LEVELS as f64;
         let ink = if step < LEVELS { NEGATIVE } else { POSITIVE };
-        let top = sheet.top;
-        sheet
-            .canvas
-            .rectangle((from, top), (from + width, top + 10.0), ink, level);
+        let (from, to) = ((from, sheet.top), (from + width, sheet.top + 10.0));
+        sheet.canvas.rectangle(from, to, ink, level);
     }
     let middle = sheet.top + 5.0;
     let lettering = Lettering::new(SMALL, Ink::Muted);
-    let canvas = &mut sheet.canvas;
-    canvas.text(
-        (left - 6.0, middle),
-        low,
-        lettering.at(HPos::Right, VPos::Center),
-    );
-    canvas.text(
-        (right + 6.0, middle),
-        high,
-        lettering.at(HPos::Left, VPos::Center),
-    );
+    for (x, text, side) in [
+        (left - 6.0, low, HPos::Right),
+        (right + 6.0, high, HPos::Left),
+    ] {
+        sheet
+            .canvas
+            .text((x, middle), text, lettering.at(side, VPos::Center));
+    }
     sheet.top += 18.0;
 }

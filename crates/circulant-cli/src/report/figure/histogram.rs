@@ -7,108 +7,74 @@ use super::scale::{Axis, AxisKind, Scale, extent};
 use super::sheet::{Drawing, Key, Panel, Sheet};
 use crate::report::number::fixed;
 
-/// Values under one name.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Distribution {
-    /// What the legend calls it.
     pub name: String,
     /// In any order.
     pub values: Vec<f64>,
 }
 
-/// A figure of histograms.
-#[derive(Debug, Clone, Default)]
-pub struct Histograms {
-    /// Above the figure.
-    pub title: String,
-    /// The quantity.
-    pub x: Axis,
-    /// In the order of their colours.
-    pub distributions: Vec<Distribution>,
+pub fn histograms(title: &str, x: &Axis, distributions: &[Distribution]) -> Drawing {
+    let names: Vec<&str> = distributions
+        .iter()
+        .map(|part| part.name.as_str())
+        .collect();
+    let description = format!("Histograms of {}: {}.", x.label, names.join(", "));
+    let mut sheet = Sheet::new(title, description);
+    let parts: Vec<Vec<f64>> = distributions
+        .iter()
+        .map(|part| sorted(x, &part.values))
+        .collect();
+    let kept: usize = parts.iter().map(Vec::len).sum();
+    let all: usize = distributions.iter().map(|part| part.values.len()).sum();
+    let why = match (x.kind, x.range) {
+        (_, Some(_)) => "not finite, or outside the axis",
+        (kind, None) => kind.refuses(),
+    };
+    sheet.dropped(all - kept, why);
+    let Some(scale) = x.scale(parts.iter().flatten().copied(), 0.02, 6) else {
+        return sheet.no_data();
+    };
+    let edges = edges(&scale, bins(&parts, x.kind));
+    let shares: Vec<Vec<f64>> = parts.iter().map(|part| shares(part, &edges)).collect();
+    let heights = shares.iter().flatten().copied().chain([0.0]);
+    let y = Axis::default().scale(heights, 0.06, 4);
+    let (Some(y), true) = (y, kept > 0) else {
+        return sheet.no_data();
+    };
+    let entries = names.iter().zip(&parts).enumerate();
+    let entries = entries
+        .map(|(index, (name, sorted))| (named(name, sorted), Key::Area(Ink::Series(index), 0.75)));
+    sheet.legend(&entries.collect::<Vec<_>>());
+    let place = Sheet::whole(190.0, &x.label, "share of values per bin");
+    let panel = sheet.panel(place, scale, y);
+    for (index, shares) in shares.iter().enumerate() {
+        outline(&mut sheet, &panel, &edges, shares, Ink::Series(index));
+    }
+    for (index, part) in parts.iter().enumerate() {
+        if let Some(median) = median(part) {
+            let (x, _) = panel.at(median, 0.0);
+            let stroke = Stroke::data(Ink::Series(index)).width(1.4).dashed();
+            let ends = [(x, panel.top), (x, panel.bottom)];
+            sheet.canvas.line(&ends, stroke);
+        }
+    }
+    sheet.below(&panel);
+    sheet.finish()
 }
 
-impl Histograms {
-    /// Draws the figure.
-    pub fn draw(&self) -> Drawing {
-        let names: Vec<&str> = self
-            .distributions
-            .iter()
-            .map(|part| part.name.as_str())
-            .collect();
-        let description = format!("Histograms of {}: {}.", self.x.label, names.join(", "));
-        let mut sheet = Sheet::new(&self.title, description);
-        let parts: Vec<Vec<f64>> = self
-            .distributions
-            .iter()
-            .map(|part| self.sorted(&part.values))
-            .collect();
-        let kept: usize = parts.iter().map(Vec::len).sum();
-        let all: usize = self
-            .distributions
-            .iter()
-            .map(|part| part.values.len())
-            .sum();
-        let why = match (self.x.kind, self.x.range) {
-            (_, Some(_)) => "not finite, or outside the axis",
-            (AxisKind::Log, None) => "not finite, or not positive on a log axis",
-            (AxisKind::Linear, None) => "not finite",
-        };
-        sheet.dropped(all - kept, why);
-        let Some(x) = self.x.scale(parts.iter().flatten().copied(), 0.02, 6) else {
-            return sheet.no_data();
-        };
-        let edges = edges(&x, bins(&parts, self.x.kind));
-        let shares: Vec<Vec<f64>> = parts.iter().map(|part| shares(part, &edges)).collect();
-        let heights = shares.iter().flatten().copied().chain([0.0]);
-        let y = Axis::default().scale(heights, 0.06, 4);
-        let (Some(y), true) = (y, kept > 0) else {
-            return sheet.no_data();
-        };
-        let entries: Vec<_> = self
-            .distributions
-            .iter()
-            .zip(&parts)
-            .enumerate()
-            .map(|(index, (part, sorted))| {
-                (named(part, sorted), Key::Area(Ink::Series(index), 0.75))
-            })
-            .collect();
-        sheet.legend(&entries);
-        let panel = sheet.panel(
-            Sheet::whole(190.0, &self.x.label, "share of values per bin"),
-            x,
-            y,
-        );
-        for (index, shares) in shares.iter().enumerate() {
-            outline(&mut sheet, &panel, &edges, shares, Ink::Series(index));
-        }
-        for (index, part) in parts.iter().enumerate() {
-            if let Some(median) = median(part) {
-                let (x, _) = panel.at(median, 0.0);
-                let stroke = Stroke::data(Ink::Series(index)).width(1.4).dashed();
-                sheet
-                    .canvas
-                    .line(&[(x, panel.top), (x, panel.bottom)], stroke);
-            }
-        }
-        sheet.below(&panel);
-        sheet.finish()
-    }
-
-    fn sorted(&self, values: &[f64]) -> Vec<f64> {
-        let inside = |value: f64| {
-            self.x
-                .range
-                .is_none_or(|[low, high]| (low..=high).contains(&value))
-        };
-        let shown = |value: &f64| self.x.kind.shows(*value) && inside(*value);
-        let mut sorted: Vec<f64> = values.iter().copied().filter(shown).collect();
-        sorted.sort_by(f64::total_cmp);
-        sorted
-    }
+fn sorted(x: &Axis, values: &[f64]) -> Vec<f64> {
+    let inside = |value: f64| {
+        x.range
+            .is_none_or(|[low, high]| (low..=high).contains(&value))
+    };
+    let shown = |value: &f64| x.kind.shows(*value) && inside(*value);
+    let mut sorted: Vec<f64> = values.iter().copied().filter(shown).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
 }
 
-fn named(part: &Distribution, sorted: &[f64]) -> String {
+fn named(name: &str, sorted: &[f64]) -> String {
     match median(sorted) {
         Some(median) => {
             let digits = match median.abs() {
@@ -116,19 +82,16 @@ fn named(part: &Distribution, sorted: &[f64]) -> String {
                 most if most >= 1.0 => 2,
                 _ => 3,
             };
-            format!("{} (median {})", part.name, fixed(median, digits))
+            format!("{name} (median {})", fixed(median, digits))
         }
-        None => format!("{} (no data)", part.name),
+        None => format!("{name} (no data)"),
     }
 }
 
 fn median(sorted: &[f64]) -> Option<f64> {
-    let upper = *sorted.get(sorted.len() / 2)?;
-    if sorted.len().is_multiple_of(2) {
-        Some(f64::midpoint(sorted[sorted.len() / 2 - 1], upper))
-    } else {
-        Some(upper)
-    }
+    let middle = sorted.len() / 2;
+    let lower = sorted.len().saturating_sub(1) / 2;
+    Some(f64::midpoint(*sorted.get(lower)?, *sorted.get(middle)?))
 }
 
 fn position(kind: AxisKind, value: f64) -> f64 {

@@ -94,15 +94,27 @@ impl Marks {
         }
     }
 
-    /// A dot with a label above or below it, where it covers least.
-    pub(super) fn add(
-        &mut self,
-        sheet: &mut Sheet,
-        panel: &Panel,
-        at: Point,
-        label: &str,
-        ink: Ink,
-    ) {
+    /// Dots are in the way.
+    pub(super) fn around(dots: &[Point]) -> Self {
+        let ends = |&(x, y): &Point| {
+            [
+                (x, y),
+                (x - 4.0, y),
+                (x + 4.0, y),
+                (x, y - 4.0),
+                (x, y + 4.0),
+            ]
+        };
+        Self {
+            obstacles: dots.iter().flat_map(ends).collect(),
+        }
+    }
+
+    /// A label above or below a point, where it covers least; one that has to go far gets a thin line.
+    pub(super) fn label(&mut self, sheet: &mut Sheet, panel: &Panel, at: Point, label: &str) {
+        if label.is_empty() {
+            return;
+        }
         const SHIFTS: [f64; 6] = [-14.0, 15.0, -30.0, 31.0, -46.0, 47.0];
         let half = text_width(label, SMALL) / 2.0;
         let low = panel.left + half;
@@ -121,9 +133,8 @@ impl Marks {
         if (y - at.1).abs() > 20.0 {
             let end = y + (SMALL / 2.0 + 1.0) * (at.1 - y).signum();
             let near = at.0.clamp(middle - half, middle + half);
-            sheet
-                .canvas
-                .line(&[at, (near, end)], Stroke::thin(Ink::Axis));
+            let line = [at, (near, end)];
+            sheet.canvas.line(&line, Stroke::thin(Ink::Axis));
         }
         // The label is in the way of the next one, more than any line.
         let steps = (half / 2.0) as i32;
@@ -133,6 +144,5 @@ impl Marks {
         }
         let lettering = Lettering::new(SMALL, Ink::Text).at(HPos::Center, VPos::Center);
         sheet.canvas.text((middle, y), label, lettering.outlined());
-        sheet.canvas.dot(at, 4.5, ink);
     }
 }

@@ -1,6 +1,5 @@
-//! Figures: plain data in, an SVG out. Each kind is a struct with public fields and a `draw` method that
-//! never fails: what cannot be drawn is left out and counted below the axes, and a figure without any
-//! data says so. The same data give the same bytes.
+//! Figures: plain data in, an SVG out. Drawing never fails: what cannot be drawn is left out and counted
+//! below the axes, and a figure without any data says so. The same data give the same bytes.
 
 mod canvas;
 mod certified;
@@ -14,20 +13,18 @@ mod reliability;
 mod scale;
 mod scatter;
 mod sheet;
-mod spectrum;
 mod text;
 
-pub use certified::{CertifiedAccuracy, Radii};
+pub use certified::{Radii, certified_accuracy};
 pub use curves::{Curve, CurveLook, Curves};
-pub use density::{Densities, Density, ENTROPY_ZOOM};
+pub use density::densities;
 pub use filters::{Filter, Filters};
-pub use histogram::{Distribution, Histograms};
-pub use ink::{Ink, figure_css};
-pub use reliability::{Reliability, ReliabilityBar};
-pub use scale::{Axis, AxisKind};
-pub use scatter::{LabelledPoint, PointGroup, Scatter};
+pub use histogram::{Distribution, histograms};
+pub use ink::figure_css;
+pub use reliability::Reliability;
+pub use scale::Axis;
+pub use scatter::{LabelledPoint, PointGroup, scatter};
 pub use sheet::Drawing;
-pub use spectrum::{Spectra, Spectrum};
 
 #[cfg(test)]
 mod tests;

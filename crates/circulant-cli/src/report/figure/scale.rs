@@ -17,6 +17,19 @@ impl AxisKind {
     pub(super) fn shows(self, value: f64) -> bool {
         value.is_finite() && (self == Self::Linear || value > 0.0)
     }
+
+    /// Logarithmic if one of them is.
+    pub(super) fn or(self, other: Self) -> Self {
+        if self == Self::Log { self } else { other }
+    }
+
+    /// Why a value has none.
+    pub(super) fn refuses(self) -> &'static str {
+        match self {
+            Self::Linear => "not finite",
+            Self::Log => "not finite, or not positive on a log axis",
+        }
+    }
 }
 
 /// What an axis is called and how it maps.
@@ -31,7 +44,6 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// A linear axis.
     pub fn linear(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
@@ -39,7 +51,6 @@ impl Axis {
         }
     }
 
-    /// A logarithmic axis.
     pub fn log(label: impl Into<String>) -> Self {
         Self {
             label: label.into(),
@@ -48,7 +59,6 @@ impl Axis {
         }
     }
 
-    /// The same axis with fixed ends.
     pub fn within(mut self, low: f64, high: f64) -> Self {
         self.range = Some([low, high]);
         self
@@ -77,7 +87,6 @@ impl Axis {
     }
 }
 
-/// The smallest and the largest value.
 pub(super) fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     values.into_iter().fold(None, |extent, value| {
         let (low, high) = extent.unwrap_or((value, value));
@@ -195,19 +204,10 @@ fn log_ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
     let (from, to) = (low.log10(), high.log10());
     let decades: Vec<i32> = ((from - 1e-9).ceil() as i32..=(to + 1e-9).floor() as i32).collect();
     let most = count.max(2) + 1;
-    if decades.len() > most {
-        let every = decades.len().div_ceil(most) as i32;
-        return decades
-            .into_iter()
-            .filter(|decade| decade % every == 0)
-            .map(|decade| 10_f64.powi(decade))
-            .collect();
-    }
     if decades.len() >= 3 {
-        return decades
-            .into_iter()
-            .map(|decade| 10_f64.powi(decade))
-            .collect();
+        let every = decades.len().div_ceil(most) as i32;
+        let shown = decades.into_iter().filter(|decade| decade % every == 0);
+        return shown.map(|decade| 10_f64.powi(decade)).collect();
     }
     let between: Vec<f64> = (from.floor() as i32..=to.ceil() as i32)
         .flat_map(|decade| [1.0, 2.0, 5.0].map(|factor| factor * 10_f64.powi(decade)))

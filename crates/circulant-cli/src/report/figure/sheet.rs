@@ -16,7 +16,6 @@ pub(super) const SMALL: f64 = 12.5;
 const TITLE: f64 = 14.5;
 const MARGIN: f64 = 1.5;
 
-/// A finished figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drawing {
     svg: String,
@@ -99,16 +98,15 @@ impl Sheet {
             }
             let middle = self.top + SMALL / 2.0;
             match *key {
-                Key::Line(stroke) => self.canvas.line(
-                    &[(left, middle), (left + MARK, middle)],
-                    stroke.width(stroke.width.max(1.5)),
-                ),
-                Key::Area(ink, alpha) => self.canvas.rectangle(
-                    (left + 3.0, middle - 6.0),
-                    (left + MARK - 2.0, middle + 6.0),
-                    ink,
-                    alpha,
-                ),
+                Key::Line(stroke) => {
+                    let ends = [(left, middle), (left + MARK, middle)];
+                    self.canvas.line(&ends, stroke.width(stroke.width.max(1.5)));
+                }
+                Key::Area(ink, alpha) => {
+                    let from = (left + 3.0, middle - 6.0);
+                    let to = (left + MARK - 2.0, middle + 6.0);
+                    self.canvas.rectangle(from, to, ink, alpha);
+                }
                 Key::Dot(ink) => self.canvas.dot((left + MARK / 2.0, middle), 4.5, ink),
             }
             let at = (left + MARK + 6.0, middle);
@@ -137,16 +135,10 @@ impl Sheet {
     /// A panel with its axes, between `left` and `right`, `height` pixels of data. The sheet's top stays,
     /// so that another one can stand beside it.
     pub(super) fn panel(&mut self, place: Place, x: Scale, y: Scale) -> Panel {
-        let widest = y
-            .ticks
-            .iter()
-            .map(|(_, label)| text_width(label, SMALL))
-            .fold(0.0, f64::max);
-        let head = if place.y_label.is_empty() {
-            8.0
-        } else {
-            SMALL + 12.0
-        };
+        let widths = y.ticks.iter().map(|(_, label)| text_width(label, SMALL));
+        let widest = widths.fold(0.0, f64::max);
+        let (no_x, no_y) = (place.x_label.is_empty(), place.y_label.is_empty());
+        let head = if no_y { 8.0 } else { SMALL + 12.0 };
         let left = place.left + MARGIN + widest + 7.0;
         let right = place.right - 12.0;
         let top = self.top + head;
@@ -159,17 +151,14 @@ impl Sheet {
             bottom,
             x,
             y,
-            foot: bottom + if place.x_label.is_empty() { 30.0 } else { 42.0 },
+            foot: bottom + if no_x { 30.0 } else { 42.0 },
         };
-        if !place.y_label.is_empty() {
+        if !no_y {
             let lettering = Lettering::new(SMALL, Ink::Muted).at(HPos::Left, VPos::Top);
-            let text = fit(
-                &place.y_label,
-                SMALL,
-                place.right - place.left - 2.0 * MARGIN,
-            );
+            let room = place.right - place.left - 2.0 * MARGIN;
+            let at = (place.left + MARGIN, self.top);
             self.canvas
-                .text((place.left + MARGIN, self.top), &text, lettering);
+                .text(at, &fit(&place.y_label, SMALL, room), lettering);
         }
         panel.axes(&mut self.canvas, &place);
         panel
@@ -193,18 +182,19 @@ impl Sheet {
 
     /// A figure that says that there is nothing to show.
     pub(super) fn no_data(mut self) -> Drawing {
-        let middle = self.top + 60.0;
+        let (top, bottom) = (self.top, self.top + 120.0);
+        let (left, right) = (MARGIN, WIDTH - MARGIN);
         let frame = [
-            (MARGIN, self.top),
-            (WIDTH - MARGIN, self.top),
-            (WIDTH - MARGIN, self.top + 120.0),
-            (MARGIN, self.top + 120.0),
-            (MARGIN, self.top),
+            (left, top),
+            (right, top),
+            (right, bottom),
+            (left, bottom),
+            (left, top),
         ];
         self.canvas.line(&frame, Stroke::thin(Ink::Axis).dashed());
         let lettering = Lettering::new(TITLE, Ink::Muted).at(HPos::Center, VPos::Center);
         self.canvas
-            .text((WIDTH / 2.0, middle), "no data", lettering);
+            .text((WIDTH / 2.0, top + 60.0), "no data", lettering);
         self.top += 128.0;
         self.finish()
     }
@@ -219,15 +209,10 @@ impl Sheet {
             }
         }
         let height = (self.top + 4.0).ceil();
-        let mut description = self.description.clone();
-        for note in &self.notes {
-            description.push(' ');
-            description.push_str(note);
-        }
-        let title = if self.title.is_empty() {
-            "Figure"
-        } else {
-            &self.title
+        let description = [&[self.description][..], &self.notes].concat().join(" ");
+        let title = match self.title.as_str() {
+            "" => "Figure",
+            title => title,
         };
         let svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" role=\"img\" viewBox=\"0 0 {WIDTH} {height}\" \
@@ -252,7 +237,6 @@ pub(super) struct Place {
     pub(super) y_label: String,
 }
 
-/// A rectangle with two scales.
 pub(super) struct Panel {
     pub(super) left: f64,
     pub(super) right: f64,
@@ -283,17 +267,12 @@ impl Panel {
             let lettering = Lettering::new(SMALL, Ink::Muted).at(HPos::Right, VPos::Center);
             canvas.text((self.left - 6.0, y), label, lettering);
         }
-        canvas.line(
-            &[(self.left, self.bottom), (self.right, self.bottom)],
-            Stroke::thin(Ink::Axis),
-        );
+        let thin = Stroke::thin(Ink::Axis);
+        canvas.line(&[(self.left, self.bottom), (self.right, self.bottom)], thin);
         let mut free = f64::MIN;
         for (value, label) in &self.x.ticks {
             let (x, _) = self.at(*value, self.y.low);
-            canvas.line(
-                &[(x, self.bottom), (x, self.bottom + 4.0)],
-                Stroke::thin(Ink::Axis),
-            );
+            canvas.line(&[(x, self.bottom), (x, self.bottom + 4.0)], thin);
             let half = text_width(label, SMALL) / 2.0;
             let middle = x.min(self.right + 10.0 - half);
             if middle - half < free {

@@ -1,5 +1,7 @@
 //! Data that nobody wants: empty, a single value, constants, nothing finite, extremes.
 
+use super::reliability::ReliabilityBar;
+use super::scale::AxisKind;
 use super::*;
 use crate::report::xml::assert_well_formed;
 
@@ -25,116 +27,97 @@ fn axes() -> [Axis; 4] {
     ]
 }
 
+fn indexed(values: &[f64]) -> Curve {
+    let x = (0..values.len()).map(|index| index as f64).collect();
+    Curve::new("a", x, values.to_vec())
+}
+
+fn curves(y: Axis, curve: Curve) -> Drawing {
+    Curves {
+        title: "t".to_owned(),
+        x: Axis::linear("x"),
+        y,
+        curves: vec![curve],
+    }
+    .draw()
+}
+
+fn heat_map(width: usize, values: &[f64]) -> Filter {
+    Filter {
+        name: "f".to_owned(),
+        width,
+        values: values.to_vec(),
+    }
+}
+
 /// Every kind of figure of the values.
 fn figures(values: &[f64], axis: &Axis) -> Vec<Drawing> {
-    let title = "t".to_owned();
-    let values = || values.to_vec();
-    let pairs = || {
-        values()
-            .into_iter()
-            .map(|value| [value, -value])
-            .collect::<Vec<_>>()
+    let own = || values.to_vec();
+    let pairs = values.iter().map(|&value| [value, -value]).collect();
+    let curve = Curve {
+        band: pairs,
+        ..Curve::new("a", own(), own()).marked(0, "here")
     };
-    let mut curve = Curve::new("a", values(), values()).marked(0, "here");
-    curve.band = pairs();
-    let curves = |curve: Curve| Curves {
-        title: title.clone(),
-        x: axis.clone(),
-        y: axis.clone(),
-        curves: vec![curve],
+    let both = |curve| {
+        Curves {
+            title: "t".to_owned(),
+            x: axis.clone(),
+            y: axis.clone(),
+            curves: vec![curve],
+        }
+        .draw()
     };
-    let bin = |value: f64| ReliabilityBar {
+    let looks = [CurveLook::Line, CurveLook::Dashed, CurveLook::Faint];
+    let looks = looks.map(|look| both(curve.clone().looking(look)));
+    let bin = |&value: &f64| ReliabilityBar {
         lower: 0.0,
         upper: value,
         count: 3,
         confidence: Some(value),
         accuracy: Some(value),
     };
-    let filter = |width| Filter {
-        name: "f".to_owned(),
-        width,
-        values: values(),
+    let reliability = Reliability {
+        title: "t".to_owned(),
+        bins: values.iter().map(bin).collect(),
+        ece: values.first().copied().unwrap_or(f64::NAN),
+        mce: f64::NAN,
     };
-    vec![
-        curves(curve).draw(),
-        curves(Curve::over_seeds("s", values(), &[values(), vec![1.0]])).draw(),
-        curves(Curve::indexed("i", values()).marked(99, "outside")).draw(),
-        Densities {
-            title: title.clone(),
-            densities: vec![Density {
-                name: "d".to_owned(),
-                x: values(),
-                y: values(),
-            }],
-            zoom: Some(ENTROPY_ZOOM),
-            ..Densities::default()
-        }
-        .draw(),
-        Reliability {
-            title: title.clone(),
-            bins: values().into_iter().map(bin).collect(),
-            ece: values().first().copied(),
-            mce: None,
-        }
-        .draw(),
-        Spectra {
-            title: title.clone(),
-            spectra: vec![Spectrum {
-                name: "h".to_owned(),
-                magnitudes: values(),
-                band: pairs(),
-            }],
-            prior_band: pairs(),
-            prior_draws: vec![values()],
-            kind: axis.kind,
-            ..Spectra::default()
-        }
-        .draw(),
-        Filters {
-            title: title.clone(),
-            filters: vec![filter(0), filter(1), filter(2)],
-            columns: 99,
-            shared_scale: axis.kind == AxisKind::Log,
-        }
-        .draw(),
-        Histograms {
-            title: title.clone(),
-            x: axis.clone(),
-            distributions: vec![Distribution {
-                name: "v".to_owned(),
-                values: values(),
-            }],
-        }
-        .draw(),
-        Scatter {
-            title: title.clone(),
-            x: axis.clone(),
-            y: axis.clone(),
-            groups: vec![PointGroup {
-                name: "g".to_owned(),
-                points: values()
-                    .into_iter()
-                    .map(|value| LabelledPoint {
-                        label: "p".to_owned(),
-                        x: value,
-                        y: value,
-                        error: Some([-value, value]),
-                    })
-                    .collect(),
-            }],
-        }
-        .draw(),
-        CertifiedAccuracy {
-            title,
-            x: axis.clone(),
-            models: vec![Radii {
-                name: "m".to_owned(),
-                radii: values(),
-                inputs: 0,
-            }],
-        }
-        .draw(),
-    ]
+    let filters = Filters {
+        title: "t".to_owned(),
+        filters: [0, 1, 2].map(|width| heat_map(width, values)).to_vec(),
+        columns: 99,
+        shared_scale: axis.kind == AxisKind::Log,
+    };
+    let distribution = Distribution {
+        name: "v".to_owned(),
+        values: own(),
+    };
+    let point = |&value: &f64| LabelledPoint {
+        label: "p".to_owned(),
+        x: value,
+        y: value,
+        error: Some([-value, value]),
+    };
+    let group = PointGroup {
+        name: "g".to_owned(),
+        points: values.iter().map(point).collect(),
+    };
+    let radii = Radii {
+        name: "m".to_owned(),
+        radii: own(),
+        inputs: 0,
+    };
+    let others = [
+        both(Curve::over_seeds("s", own(), &[own(), vec![1.0]])),
+        both(indexed(values).marked(99, "outside")),
+        densities("t", "h", std::slice::from_ref(&curve), [0.0, 0.12]),
+        reliability.draw(),
+        filters.draw(),
+        histograms("t", axis, &[distribution]),
+        scatter("t", axis, axis, &[group]),
+        certified_accuracy("t", axis.clone(), &[radii]),
+    ];
+    looks.into_iter().chain(others).collect()
 }
 
 #[test]
@@ -163,14 +146,7 @@ fn without_data_every_figure_says_so() {
 
 #[test]
 fn what_is_left_out_is_counted() {
-    let draw = |y: Axis, values: &[f64]| {
-        Curves {
-            y,
-            curves: vec![Curve::indexed("a", values.to_vec())],
-            ..Curves::default()
-        }
-        .draw()
-    };
+    let draw = |y: Axis, values: &[f64]| curves(y, indexed(values));
     let values = [1.0, 0.0, -2.0, 10.0, f64::NAN, 5.0];
     let drawing = draw(Axis::log("y"), &values);
     assert_eq!(
@@ -204,26 +180,19 @@ fn figures_are_accessible_and_always_the_same() {
 
 #[test]
 fn a_million_points_stay_small() {
-    let values = (0..1_000_000)
-        .map(|index: i32| f64::from(index % 977))
-        .collect();
-    let drawing = Curves {
-        curves: vec![Curve::indexed("a", values)],
-        ..Curves::default()
-    }
-    .draw();
+    let values = (0..1_000_000).map(|index: i32| f64::from(index % 977));
+    let drawing = curves(Axis::linear("y"), indexed(&values.collect::<Vec<_>>()));
     assert!(drawing.svg().len() < 60_000, "{}", drawing.svg().len());
 }
 
 #[test]
 fn heat_maps_share_paths() {
+    let values = (0..784).map(|index| f64::from(index * 37 % 101));
     let filters = Filters {
-        filters: vec![Filter {
-            name: "f".to_owned(),
-            width: 28,
-            values: (0..784).map(|index| f64::from(index * 37 % 101)).collect(),
-        }],
-        ..Filters::default()
+        title: "t".to_owned(),
+        filters: vec![heat_map(28, &values.collect::<Vec<_>>())],
+        columns: 4,
+        shared_scale: false,
     };
     let svg = filters.draw().svg().len();
     assert!(svg < 30_000, "{svg} bytes for one filter");
@@ -231,16 +200,12 @@ fn heat_maps_share_paths() {
 
 #[test]
 fn certified_accuracy_falls_from_the_share_that_is_right() {
-    let drawing = CertifiedAccuracy {
-        x: Axis::linear("radius"),
-        models: vec![Radii {
-            name: "m".to_owned(),
-            radii: vec![1.0, 2.0, f64::NAN],
-            inputs: 4,
-        }],
-        ..CertifiedAccuracy::default()
-    }
-    .draw();
+    let radii = Radii {
+        name: "m".to_owned(),
+        radii: vec![1.0, 2.0, f64::NAN],
+        inputs: 4,
+    };
+    let drawing = certified_accuracy("t", Axis::linear("radius"), &[radii]);
     assert_eq!(
         drawing.notes(),
         ["1 radius left out: negative or not finite."]
@@ -249,10 +214,10 @@ fn certified_accuracy_falls_from_the_share_that_is_right() {
 
 #[test]
 fn smoothing_keeps_the_length_and_skips_what_is_not_finite() {
-    let curve = Curve::indexed("a", vec![1.0, 3.0, f64::NAN, 5.0]).smoothed(3);
+    let curve = indexed(&[1.0, 3.0, f64::NAN, 5.0]).smoothed(3);
     assert_eq!(curve.y, [2.0, 2.0, 4.0, 5.0]);
-    assert_eq!(Curve::indexed("a", vec![1.0]).smoothed(0).y, [1.0]);
-    assert!(Curve::indexed("a", Vec::new()).smoothed(5).y.is_empty());
+    assert_eq!(indexed(&[1.0]).smoothed(0).y, [1.0]);
+    assert!(indexed(&[]).smoothed(5).y.is_empty());
 }
 
 #[test]
