@@ -216,9 +216,9 @@ fn the_rate_may_follow_the_length() {
     let (mut seen, mut moved) = (0, 0.0);
     for (path, before) in &before {
         let factor = match path.as_str() {
-            "blocks.0.attention.query.coordinates" => 8.0,
-            "blocks.0.expand.coordinates" => 4.0,
-            "blocks.0.contract.weight" => 1.0,
+            "blocks.0.attention.query.Spectral.coordinates" => 8.0,
+            "blocks.0.expand.Blocks.coordinates" => 4.0,
+            "blocks.0.contract.Dense.weight" => 1.0,
             _ => continue,
         };
         seen += 1;
