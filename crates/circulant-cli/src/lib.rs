@@ -5,6 +5,7 @@
 pub mod commands;
 mod experiments;
 mod files;
+pub mod program;
 mod report;
 
 /// What the tests and the fuzz targets look at.
@@ -18,4 +19,17 @@ pub mod parts {
     pub use crate::experiments::model::network;
     pub use crate::experiments::source::{Held, images};
     pub use crate::experiments::vit::folder::VitFolder;
+}
+
+/// What the Python package builds on.
+#[doc(hidden)]
+pub mod bindings {
+    pub use crate::experiments::config::{Inference, RunConfig};
+    pub use crate::experiments::exported::describe;
+    pub use crate::experiments::facts::Facts;
+    pub use crate::experiments::folder::{DataFacts, RunFacts, RunFolder};
+    pub use crate::experiments::inspection::Inspected;
+    pub use crate::experiments::loaded::LoadedRun;
+    pub use crate::experiments::model::network;
+    pub use crate::experiments::version::VERSION;
 }

@@ -104,6 +104,7 @@ impl Inspected {
         })
     }
 
+    /// The page.
     pub fn document(&self, run: &LoadedRun) -> Document {
         let (config, facts) = (&run.folder.config, &run.folder.facts);
         let kind = config.model.kind;
