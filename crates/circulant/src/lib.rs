@@ -20,6 +20,8 @@
 //! | [`data`], [`task`], [`train`] | examples and batches, what a network is for, deterministic training and checkpoints |
 //! | [`bayes`] | posteriors in the place of parameters: priors, variational inference, predictions, calibration |
 //! | [`metrics`] | accuracy, calibration, out-of-distribution detection, intervals |
+//! | [`baselines`] | what others do on the same models: ensembles, dropout, Laplace, feature densities |
+//! | [`conformal`] | sets of classes and intervals that hold the truth as often as asked |
 //! | [`geometry`] | what a network can do at most: norms, Lipschitz bounds, certified radii |
 //! | [`curvature`] | the loss around trained parameters |
 //! | [`surgery`], [`pretrained`] | circulant layers in the place of dense ones, weights of PyTorch models |
@@ -38,7 +40,9 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+pub mod baselines;
 pub mod bayes;
+pub mod conformal;
 pub mod curvature;
 pub mod data;
 mod error;

@@ -50,7 +50,7 @@ pub fn calibrate<M: Network, E: From<BayesError> + From<MetricError>>(
 }
 
 /// Golden section over the logarithm.
-fn minimum<E>(
+pub(crate) fn minimum<E>(
     [low, high]: [f64; 2],
     mut loss: impl FnMut(f64) -> Result<f64, E>,
 ) -> Result<f64, E> {

@@ -40,6 +40,7 @@ mod svi_config;
 mod traversal;
 
 pub use self::calibration::calibrate;
+pub(crate) use self::calibration::minimum;
 pub use self::config::BayesianConfig;
 pub use self::elbo::{Elbo, ElboEstimate, KlWeight};
 pub use self::error::BayesError;

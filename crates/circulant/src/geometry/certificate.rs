@@ -14,7 +14,7 @@
 //! [`Target::Predicted`] takes the class with the largest logit: the radius then says that the decision is stable, right or wrong.
 
 use burn::config::Config;
-use burn::module::{ModuleVisitor, Param};
+use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{DType, Tensor};
 
 use super::radii::{Margins, ModelLogits, Radii};
@@ -134,11 +134,7 @@ impl CertificateConfig {
         inputs: &MeasuredInputs<D>,
         target: Target<'_>,
     ) -> Result<Certificates, GeometryError> {
-        let mut types = NumberTypes::default();
-        model.visit(&mut types);
-        if let Some((what, got)) = types.other {
-            return Err(GeometryError::NumberType { what, got });
-        }
+        NumberTypes::check(model)?;
         let network = model.network_bound()?;
         // Before the forward pass, which would panic where sizes do not fit.
         network.rounding_error_of(UpperBound::ZERO, Some(inputs.size))?;
@@ -151,7 +147,7 @@ impl CertificateConfig {
             .collect();
         let mut radii = Radii::new(&network, logits.classes)?;
         let input_norm = match self.input_norm {
-            Some(norm) => checked_norm(norm, inputs)?,
+            Some(norm) => checked_norm(norm, inputs, UpperBound::ZERO)?,
             None => {
                 let largest = inputs.largest();
                 let farthest = margins.iter().map(|margins| radii.farthest(margins));
@@ -177,9 +173,11 @@ impl CertificateConfig {
     }
 }
 
-fn checked_norm<const D: usize>(
+/// The largest norm of an input, if everything within `radius` of these inputs has no larger one.
+pub(super) fn checked_norm<const D: usize>(
     norm: f64,
     inputs: &MeasuredInputs<D>,
+    radius: UpperBound,
 ) -> Result<UpperBound, GeometryError> {
     if !(norm > 0.0 && norm.is_finite()) {
         return Err(GeometryError::Setting {
@@ -188,8 +186,11 @@ fn checked_norm<const D: usize>(
             got: norm,
         });
     }
-    let too_large = |(_, input): &(usize, &UpperBound)| input.get() > norm;
-    match inputs.norms.iter().enumerate().find(too_large) {
+    let reached = inputs.norms.iter().map(|input| *input + radius);
+    match reached
+        .enumerate()
+        .find(|(_, reached)| reached.get() > norm)
+    {
         None => Ok(UpperBound::new(norm)),
         Some((input, found)) => Err(GeometryError::InputNorm {
             input,
@@ -201,9 +202,21 @@ fn checked_norm<const D: usize>(
 
 /// Finds a parameter that is not in f32.
 #[derive(Default)]
-struct NumberTypes {
+pub(super) struct NumberTypes {
     path: ParameterPath,
     other: Option<(String, DType)>,
+}
+
+impl NumberTypes {
+    /// An error names it.
+    pub(super) fn check(model: &impl Module) -> Result<(), GeometryError> {
+        let mut types = Self::default();
+        model.visit(&mut types);
+        match types.other {
+            None => Ok(()),
+            Some((what, got)) => Err(GeometryError::NumberType { what, got }),
+        }
+    }
 }
 
 impl ModuleVisitor for NumberTypes {
@@ -227,7 +240,7 @@ impl ModuleVisitor for NumberTypes {
 pub(super) struct MeasuredInputs<const D: usize> {
     pub(super) tensor: Tensor<D>,
     /// Numbers of one input.
-    size: usize,
+    pub(super) size: usize,
     pub(super) norms: Vec<UpperBound>,
 }
 
@@ -267,7 +280,7 @@ impl<const D: usize> MeasuredInputs<D> {
         })
     }
 
-    fn largest(&self) -> UpperBound {
+    pub(super) fn largest(&self) -> UpperBound {
         self.norms
             .iter()
             .fold(UpperBound::ZERO, |largest, norm| largest.max(*norm))

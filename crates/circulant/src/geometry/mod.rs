@@ -14,6 +14,7 @@
 //! | [`Lipschitz`], [`NetworkBound`], [`LipschitzActivation`] | the bound of a network, from a description of it |
 //! | [`CertificateConfig`], [`Certificate`] | radii per input, for the f32 forward pass as it is computed |
 //! | [`PosteriorGeometryConfig`] | norms, margins and radii over posterior samples |
+//! | [`PredictiveBoundsConfig`], [`PredictiveCertificate`] | radii of the averaged prediction, and bounds of its probabilities |
 //! | [`prior_norm_bound`], [`prior_network_bound`] | how large norms can be under the prior |
 //! | [`NormControl`] | layers below a norm, also during training |
 //! | [`NormPenalty`] | a differentiable upper bound of the norm, as a regulariser |
@@ -23,8 +24,8 @@
 //! silu, gelu and Burn's own tanh, which call functions of the platform, were measured at samples. A network that has one of
 //! them says so ([`NetworkBound::is_proven`], [`Certificates::is_proven`]).
 //!
-//! A certificate is about one network of fixed values: a point estimate, a posterior mean, one posterior sample. It says nothing about probabilities
-//! that are averaged over samples ([`distribution`]).
+//! A [`Certificate`] is about one network of fixed values: a point estimate, a posterior mean, one posterior sample. A [`PredictiveCertificate`] is about
+//! the class probabilities that are averaged over samples, which is what is predicted ([`predictive`]).
 //!
 //! ```
 //! use burn::tensor::Tensor;
@@ -57,11 +58,13 @@ pub mod control;
 mod diagonals;
 pub mod distribution;
 mod error;
+mod exponential;
 pub mod gram;
 mod models;
 pub mod network_bound;
 pub mod norms;
 pub mod padding;
+pub mod predictive;
 mod radii;
 pub mod rounding;
 mod singular_values;
@@ -84,6 +87,10 @@ pub use self::gram::NormPenalty;
 pub use self::network_bound::{LayerBound, Lipschitz, NetworkBound};
 #[doc(inline)]
 pub use self::norms::{NormBounds, OperatorNorm, SameConvolution};
+#[doc(inline)]
+pub use self::predictive::{
+    PredictiveBounds, PredictiveBoundsConfig, PredictiveCertificate, PredictiveCertificates,
+};
 pub use self::singular_values::SingularValues;
 pub use self::summary::{CertifiedAt, Quantiles, Radii};
 #[doc(inline)]

@@ -258,6 +258,32 @@ impl NetworkBound {
         }
     }
 
+    /// The outputs of the last layer of a sequence, if it is linear.
+    pub(super) fn outputs(&self) -> Option<usize> {
+        match &self.part {
+            Part::Layer(layer) => Some(layer.outputs),
+            Part::Sequence(parts) => parts.last()?.outputs(),
+            _ => None,
+        }
+    }
+
+    /// The same bounds without the weights of dense layers, which take most of the memory.
+    pub(super) fn without_weights(mut self) -> Self {
+        let all = |parts: Vec<Self>| parts.into_iter().map(Self::without_weights).collect();
+        self.part = match self.part {
+            Part::Layer(mut layer) => {
+                layer.weights = None;
+                Part::Layer(layer)
+            }
+            Part::Residual(inner) => Part::Residual(Box::new(inner.without_weights())),
+            Part::Sequence(parts) => Part::Sequence(all(parts)),
+            Part::Sum(parts) => Part::Sum(all(parts)),
+            Part::Concatenation(parts) => Part::Concatenation(all(parts)),
+            other => other,
+        };
+        self
+    }
+
     /// Whether the rounding error of every part is proven: no activation's is only sampled
     /// ([`LipschitzActivation::is_proven`]), and there is no part of unknown rounding.
     pub fn is_proven(&self) -> bool {

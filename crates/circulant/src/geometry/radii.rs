@@ -31,15 +31,7 @@ impl ModelLogits {
         for start in (0..all).step_by(batch.max(1)) {
             let rows = batch.max(1).min(all - start);
             let logits = model.logits(inputs.tensor.clone().narrow(0, start, rows));
-            let shape = logits.dims();
-            if shape[0] != rows || shape[1] < 2 {
-                return Err(GeometryError::Shape {
-                    what: "the logits",
-                    expected: format!("[{rows}, classes] with at least two classes"),
-                    got: format!("{shape:?}"),
-                });
-            }
-            classes = shape[1];
+            classes = checked_classes(&logits.dims(), rows)?;
             values.extend(to_host(logits));
         }
         if let Some(position) = values.iter().position(|value| !value.is_finite()) {
@@ -60,25 +52,8 @@ impl ModelLogits {
 
     pub(super) fn targets(&self, target: Target<'_>) -> Result<Vec<usize>, GeometryError> {
         let all = self.values.len() / self.classes;
-        match target {
-            Target::Predicted => Ok((0..all).map(|input| self.predicted(input)).collect()),
-            Target::True(labels) if labels.len() != all => Err(GeometryError::Shape {
-                what: "the labels",
-                expected: format!("one per input, {all}"),
-                got: labels.len().to_string(),
-            }),
-            Target::True(labels) => {
-                let wrong = labels.iter().position(|&label| label >= self.classes);
-                match wrong {
-                    None => Ok(labels.to_vec()),
-                    Some(input) => Err(GeometryError::Label {
-                        input,
-                        label: labels[input],
-                        classes: self.classes,
-                    }),
-                }
-            }
-        }
+        let predicted = || (0..all).map(|input| self.predicted(input)).collect();
+        Ok(checked_labels(target, all, self.classes)?.map_or_else(predicted, <[usize]>::to_vec))
     }
 
     pub(super) fn margins(&self, input: usize, class: usize) -> Margins {
@@ -100,6 +75,45 @@ impl ModelLogits {
             predicted: self.predicted(input),
             differences: row.iter().enumerate().map(difference).collect(),
         }
+    }
+}
+
+/// The number of classes of logits `[rows, classes]`.
+pub(super) fn checked_classes(shape: &[usize], rows: usize) -> Result<usize, GeometryError> {
+    match *shape {
+        [found, classes] if found == rows && classes >= 2 => Ok(classes),
+        _ => Err(GeometryError::Shape {
+            what: "the logits",
+            expected: format!("[{rows}, classes] with at least two classes"),
+            got: format!("{shape:?}"),
+        }),
+    }
+}
+
+/// The true classes, if certificates are about them.
+pub(super) fn checked_labels(
+    target: Target<'_>,
+    inputs: usize,
+    classes: usize,
+) -> Result<Option<&[usize]>, GeometryError> {
+    let labels = match target {
+        Target::Predicted => return Ok(None),
+        Target::True(labels) => labels,
+    };
+    if labels.len() != inputs {
+        return Err(GeometryError::Shape {
+            what: "the labels",
+            expected: format!("one per input, {inputs}"),
+            got: labels.len().to_string(),
+        });
+    }
+    match labels.iter().position(|&label| label >= classes) {
+        None => Ok(Some(labels)),
+        Some(input) => Err(GeometryError::Label {
+            input,
+            label: labels[input],
+            classes,
+        }),
     }
 }
 
@@ -185,7 +199,7 @@ impl Radii {
 }
 
 /// `L' norm(W_y - W_k)` for all pairs of classes.
-fn pair_constants(read_out: &ReadOut<'_>) -> Vec<UpperBound> {
+pub(super) fn pair_constants(read_out: &ReadOut<'_>) -> Vec<UpperBound> {
     let classes = read_out.outputs;
     let mut constants = vec![UpperBound::ZERO; classes * classes];
     for y in 0..classes {

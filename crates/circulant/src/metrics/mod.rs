@@ -64,7 +64,9 @@ pub use density::{DensityCurve, KernelDensity, entropy_density};
 pub use error::MetricError;
 pub use evaluation::{ClassMetrics, TABLE_BINS, class_metrics};
 pub use ood::{OodReport, OodScores, aupr, auroc, fpr95, ood_report};
+pub(crate) use probabilities::check_labels;
 pub use probabilities::{Label, Logits, Probabilities, Real, Rows, SUM_TOLERANCE};
+pub(crate) use rows::finite;
 pub use scores::{energies, entropies, max_probabilities, mean_probabilities, mutual_information};
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub(super) fn per_row<T: Real>(
 }
 
 /// Finite numbers as f64. Zeros lose their sign, so that equal numbers have equal bits.
-pub(super) fn finite<T: Real>(what: &'static str, values: &[T]) -> Result<Vec<f64>, MetricError> {
+pub(crate) fn finite<T: Real>(what: &'static str, values: &[T]) -> Result<Vec<f64>, MetricError> {
     if values.is_empty() {
         return Err(MetricError::Empty { what });
     }

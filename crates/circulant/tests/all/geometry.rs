@@ -13,12 +13,12 @@ use circulant::task::Classifier;
 /// Of the attacked networks.
 const CLASSES: usize = 4;
 
-fn norm(row: &[f64]) -> f64 {
+pub(crate) fn norm(row: &[f64]) -> f64 {
     row.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
 /// `x + perturbation` in f32, kept within `radius` of `x` in exact arithmetic.
-fn perturbed(x: &[f64], direction: &[f64], radius: f64) -> Vec<f64> {
+pub(crate) fn perturbed(x: &[f64], direction: &[f64], radius: f64) -> Vec<f64> {
     let length = norm(direction);
     let mut scale = if length > 0.0 { radius / length } else { 0.0 };
     loop {
@@ -141,7 +141,7 @@ fn certify<M: Classifier<2> + Lipschitz>(model: &M, rows: &[f64], features: usiz
 }
 
 /// f32 numbers as f64.
-fn single(values: Vec<f64>) -> Vec<f64> {
+pub(crate) fn single(values: Vec<f64>) -> Vec<f64> {
     values.into_iter().map(|x| f64::from(x as f32)).collect()
 }
 
