@@ -1,5 +1,5 @@
 //! One PNG or JPEG file as bytes, `[channels, height, width]` with one channel or three. Transparency is
-//! left out, 16 bits become 8.
+//! left out, 16 bits become 8, and a JPEG file is turned as its EXIF data say.
 
 use std::io::{BufRead, Read, Seek, SeekFrom};
 
@@ -13,12 +13,18 @@ use zune_jpeg::JpegDecoder;
 
 use super::array::planes;
 use super::error::DataError;
+use super::exif::Orientation;
 use super::stream::damage;
 
 /// The most pixels of one picture, 8192 x 8192: a few bytes of a file can claim any number.
 const MOST_PIXELS: usize = 1 << 26;
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 const JPEG: &[u8] = b"\xff\xd8\xff";
+
+/// Whether a file that starts like this is one that [`Picture::decode`] knows.
+pub(crate) fn is_picture(start: &[u8]) -> bool {
+    start.starts_with(PNG) || start.starts_with(JPEG)
+}
 
 /// A decoded picture.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,6 +74,21 @@ impl Picture {
         if self.channels == 1 {
             self.bytes = self.bytes.repeat(3);
             self.channels = 3;
+        }
+        self
+    }
+
+    /// The same picture with one channel: `0.299 R + 0.587 G + 0.114 B`.
+    pub fn into_grey(mut self) -> Self {
+        if self.channels == 3 {
+            let (red, others) = self.bytes.split_at(self.size[0] * self.size[1]);
+            let (green, blue) = others.split_at(red.len());
+            let grey = |((r, g), b): ((&u8, &u8), &u8)| {
+                let [r, g, b] = [*r, *g, *b].map(u32::from);
+                ((299 * r + 587 * g + 114 * b + 500) / 1000) as u8
+            };
+            self.bytes = red.iter().zip(green).zip(blue).map(grey).collect();
+            self.channels = 1;
         }
         self
     }
@@ -181,10 +202,18 @@ fn from_jpeg(bytes: &[u8]) -> Result<Picture, Reason> {
     };
     decoder.set_options(decoder.options().jpeg_set_out_colorspace(colours));
     let pixels = decoder.decode().map_err(failed)?;
+    let exif = decoder.exif().map_or(&[][..], Vec::as_slice);
+    let orientation = Orientation::of(exif);
     if pixels.len() != samples * size[0] * size[1] {
         return Err(format!("{} bytes for {size:?} pixels", pixels.len()));
     }
-    Ok(Picture::from_pixels(size, samples, pixels))
+    let lying = Picture::from_pixels(size, samples, pixels);
+    let (size, bytes) = orientation.upright(size, lying.bytes);
+    Ok(Picture {
+        size,
+        bytes,
+        ..lying
+    })
 }
 
 #[cfg(test)]
@@ -266,6 +295,26 @@ mod tests {
             let bytes = file(&picture, ImageFormat::Jpeg);
             let reference = image::load_from_memory(&bytes).unwrap();
             assert_eq!(decode(&bytes).unwrap(), expected(reference));
+        }
+    }
+
+    #[test]
+    fn a_turned_photograph_is_read_upright() {
+        let plain = file(&colour(24, 16), ImageFormat::Jpeg);
+        let upright = decode(&plain).unwrap();
+        for value in 1..=8_u16 {
+            let exif = super::super::exif::tests::exif(value, value > 4);
+            let mut bytes = plain[..2].to_vec();
+            bytes.extend([0xff, 0xe1]);
+            bytes.extend((exif.len() as u16 + 8).to_be_bytes());
+            bytes.extend(b"Exif\0\0");
+            bytes.extend(&exif);
+            bytes.extend(&plain[2..]);
+            let found = decode(&bytes).unwrap();
+            let (size, expected) =
+                Orientation::of(&exif).upright(upright.size, upright.bytes.clone());
+            assert_eq!((found.size, found.bytes), (size, expected), "{value}");
+            assert_eq!(found.size, if value > 4 { [24, 16] } else { [16, 24] });
         }
     }
 

@@ -115,8 +115,8 @@ pub enum DataError {
     /// A path whose content no reader knows.
     #[error(
         "{place}: no known format; found {found}; expected IDX (also .gz), a CIFAR-10 binary folder, \
-         a Tiny-ImageNet folder, .npy, .npz, .safetensors, .csv, or a folder with one folder of PNG \
-         or JPEG images per class"
+         a Tiny-ImageNet folder, .npy, .npz, .safetensors, .csv, a PNG or JPEG picture, a folder of \
+         them, or a folder with one folder of them per class"
     )]
     Unrecognised {
         /// The path.

@@ -8,7 +8,7 @@ use super::error::DataError;
 use super::idx::name;
 use super::images::{ImageSet, Pixels};
 use super::labels::Labels;
-use super::options::ReadOptions;
+use super::options::{ReadOptions, Split};
 use super::picture::{Wanted, decode_all, is_picture};
 
 /// Whether a folder has folders with pictures, itself or in its parts.
@@ -21,6 +21,18 @@ pub fn is_folder(folder: &Path) -> bool {
     };
     has_classes(folder)
         || subfolders(folder).is_ok_and(|parts| parts.iter().any(|part| has_classes(part)))
+}
+
+/// Whether a folder of images by class has no folder for a part: training and test pictures are the same.
+pub fn is_whole(folder: &Path) -> bool {
+    is_folder(folder)
+        && Split::ALL.iter().all(|&split| {
+            let options = ReadOptions {
+                split,
+                ..Default::default()
+            };
+            part(folder, &options).is_ok_and(|found| found == folder)
+        })
 }
 
 /// Reads all images of a folder, or of its part `options.split` if it has parts.
@@ -50,7 +62,7 @@ pub fn read(folder: &Path, options: &ReadOptions) -> Result<ImageSet, DataError>
     }
     let wanted = Wanted {
         size: options.size,
-        channels: None,
+        channels: options.channels,
     };
     let pictures = decode_all(&files, wanted, &|_| ())?;
     let [channels, height, width] = pictures.shape;
@@ -59,7 +71,13 @@ pub fn read(folder: &Path, options: &ReadOptions) -> Result<ImageSet, DataError>
         names,
     };
     let shape = [files.len(), channels, height, width];
-    ImageSet::new(Pixels::U8(pictures.pixels), shape, labels, place)
+    let within = |file: &PathBuf| {
+        let class = file.parent().map(name).unwrap_or_default();
+        format!("{class}/{}", name(file))
+    };
+    let set = ImageSet::new(Pixels::U8(pictures.pixels), shape, labels, place)?;
+    let set = set.with_files(files.iter().map(within).collect())?;
+    Ok(set.with_scaled(pictures.scaled))
 }
 
 fn part(folder: &Path, options: &ReadOptions) -> Result<PathBuf, DataError> {
@@ -127,7 +145,7 @@ mod tests {
         grey(&root.join("zero/1.png"), 3, 10);
         grey(&root.join("one/a.png"), 3, 30);
         fs::write(root.join("zero/notes.txt"), "not a picture").unwrap();
-        assert!(is_folder(root));
+        assert!(is_folder(root) && is_whole(root));
         let set = read(root, &ReadOptions::default()).unwrap();
         assert_eq!(set.shape(), [3, 1, 3, 3]);
         assert_eq!(set.labels().names, ["one", "zero"]);
@@ -146,8 +164,9 @@ mod tests {
         let colour = RgbImage::from_pixel(4, 2, Rgb([1, 2, 3]));
         colour.save(root.join("test/a/0.png")).unwrap();
         grey(&root.join("test/b/0.png"), 4, 9);
+        assert!(is_folder(root) && !is_whole(root));
         let mut options = ReadOptions {
-            split: super::super::Split::Test,
+            split: Split::Test,
             ..Default::default()
         };
         let error = read(root, &options).unwrap_err();
@@ -160,7 +179,7 @@ mod tests {
         };
         assert_eq!(pixels[..24], [[1; 8], [2; 8], [3; 8]].concat());
         assert_eq!(pixels[24..], [9; 24]);
-        options.split = super::super::Split::Train;
+        options.split = Split::Train;
         let error = read(root, &options).unwrap_err().to_string();
         assert!(error.contains("the train part"), "{error}");
     }

@@ -54,6 +54,9 @@ pub struct ImageSet {
     shape: [usize; 4],
     labels: Labels,
     source: String,
+    /// One per image, or none at all.
+    files: Vec<String>,
+    scaled: usize,
 }
 
 impl ImageSet {
@@ -76,7 +79,38 @@ impl ImageSet {
             shape,
             labels,
             source,
+            files: Vec::new(),
+            scaled: 0,
         })
+    }
+
+    /// The same images with the names of their files, one per image.
+    pub fn with_files(self, files: Vec<String>) -> Result<Self, DataError> {
+        let (expected, got) = (self.len(), files.len());
+        if got != expected {
+            return Err(DataError::length(
+                self.source,
+                "names of files",
+                expected,
+                got,
+            ));
+        }
+        Ok(Self { files, ..self })
+    }
+
+    /// The same images, of which so many were scaled to their size.
+    pub(crate) fn with_scaled(self, scaled: usize) -> Self {
+        Self { scaled, ..self }
+    }
+
+    /// The names of the files, one per image; none where images do not come in files of their own.
+    pub fn files(&self) -> &[String] {
+        &self.files
+    }
+
+    /// How many pictures were scaled when they were read.
+    pub fn scaled(&self) -> usize {
+        self.scaled
     }
 
     /// The same images with other labels or class names.
@@ -178,7 +212,19 @@ impl ImageSet {
         };
         let [_, channels, height, width] = self.shape;
         let shape = [indices.len(), channels, height, width];
-        Self::new(pixels, shape, labels, self.source.clone())
+        let files = self.files.is_empty().then(Vec::new);
+        let files = files.unwrap_or_else(|| {
+            indices
+                .iter()
+                .map(|&index| self.files[index].clone())
+                .collect()
+        });
+        let set = Self::new(pixels, shape, labels, self.source.clone())?;
+        Ok(Self {
+            files,
+            scaled: self.scaled,
+            ..set
+        })
     }
 
     /// The first `count` images, or all if there are fewer; at least one.
@@ -198,6 +244,11 @@ impl ImageSet {
                 names: self.labels.names.clone(),
             },
             source: self.source.clone(),
+            files: self
+                .files
+                .get(..count)
+                .map_or_else(Vec::new, <[String]>::to_vec),
+            scaled: self.scaled,
         }
     }
 }

@@ -88,8 +88,10 @@ pub struct ReadOptions {
     pub input_name: Option<String>,
     /// The array with the labels there, or the label column of a CSV file: a name or a number from 0.
     pub label_name: Option<String>,
-    /// `[height, width]` to which the images of a folder are scaled; without it all must agree.
+    /// `[height, width]` to which pictures are scaled; without it all must agree.
     pub size: Option<[usize; 2]>,
+    /// 1 or 3: pictures become grey, or grey ones get three equal channels; without it colour if the first picture is.
+    pub channels: Option<usize>,
     /// A CSV file without the label column has no labels, instead of being refused.
     pub labels_optional: bool,
 }

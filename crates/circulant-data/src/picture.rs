@@ -20,6 +20,8 @@ pub(crate) struct Pictures {
     pub pixels: Vec<u8>,
     /// `[channels, height, width]`.
     pub shape: [usize; 3],
+    /// How many had another size.
+    pub scaled: usize,
 }
 
 /// What the pictures should be.
@@ -46,15 +48,24 @@ pub(crate) fn decode_all<P: AsRef<Path> + Sync>(
     wanted: Wanted,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Pictures, DataError> {
-    let done = AtomicUsize::new(0);
+    let (done, scaled) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let Some(first) = paths.first() else {
         return Ok(Pictures {
             pixels: Vec::new(),
             shape: [wanted.channels.unwrap_or(1), 0, 0],
+            scaled: 0,
         });
     };
     let first = decode(first.as_ref())?;
     let [height, width] = wanted.size.unwrap_or(first.size);
+    if !matches!(wanted.channels, None | Some(1 | 3)) {
+        return Err(DataError::format(
+            "the pictures",
+            "a model for 1 or 3 channels",
+            format!("{:?} channels", wanted.channels),
+            "pictures are grey or coloured; use an array for other channels",
+        ));
+    }
     // Grey pictures in a colour set are common; one colour picture in a grey set is a mistake.
     let channels = wanted.channels.unwrap_or(first.channels);
     let shape = [channels, height, width];
@@ -75,8 +86,12 @@ pub(crate) fn decode_all<P: AsRef<Path> + Sync>(
         .zip(paths)
         .try_for_each(|(pixels, path)| {
             let path = path.as_ref();
-            let picture = fit(decode(path)?, [height, width], wanted.size.is_some(), path)?;
-            if channels < picture.channels {
+            let picture = decode(path)?;
+            if picture.size != [height, width] {
+                scaled.fetch_add(1, Ordering::Relaxed);
+            }
+            let picture = fit(picture, [height, width], wanted.size.is_some(), path)?;
+            if channels < picture.channels && wanted.channels.is_none() {
                 return Err(DataError::format(
                     path.display().to_string(),
                     "a grey picture like the first of its set",
@@ -86,13 +101,17 @@ pub(crate) fn decode_all<P: AsRef<Path> + Sync>(
             }
             let picture = match channels {
                 3 => picture.into_colour(),
-                _ => picture,
+                _ => picture.into_grey(),
             };
             pixels.copy_from_slice(&picture.bytes);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1);
             Ok(())
         })?;
-    Ok(Pictures { pixels, shape })
+    Ok(Pictures {
+        pixels,
+        shape,
+        scaled: scaled.into_inner(),
+    })
 }
 
 /// Decodes one file.

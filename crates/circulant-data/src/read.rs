@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::decode::is_picture;
 use super::error::DataError;
 use super::features::FeatureSet;
 use super::fingerprint::Fingerprint;
@@ -13,7 +14,7 @@ use super::images::{ImageSet, Pixels};
 use super::labels::Labels;
 use super::options::ReadOptions;
 use super::stream::peek;
-use super::{cifar, folder, idx, npy, table, tensors, tiny_imagenet};
+use super::{cifar, flat, folder, idx, npy, table, tensors, tiny_imagenet};
 
 /// Images or features.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,6 +100,8 @@ pub enum Format {
     Csv,
     /// A folder with one folder of images per class.
     ImageFolder,
+    /// A picture, or a folder of pictures without classes.
+    Pictures,
 }
 
 impl fmt::Display for Format {
@@ -113,6 +116,7 @@ impl fmt::Display for Format {
             Self::Safetensors => "safetensors",
             Self::Csv => "CSV",
             Self::ImageFolder => "a folder of images by class",
+            Self::Pictures => "PNG or JPEG",
         })
     }
 }
@@ -136,6 +140,7 @@ impl Format {
             Self::Cifar10 => cifar::read_folder(path, options.split),
             Self::TinyImagenet => tiny_imagenet::read_folder(path, options.split),
             Self::ImageFolder => folder::read(path, options),
+            Self::Pictures => flat::read(path, options),
             Self::Npy => return npy::read_npy(path, options),
             Self::Npz => return npy::read_npz(path, options),
             Self::Safetensors => return tensors::read(path, options),
@@ -160,6 +165,8 @@ fn of_folder(path: &Path) -> Result<Format, DataError> {
         Ok(Format::TinyImagenet)
     } else if folder::is_folder(path) {
         Ok(Format::ImageFolder)
+    } else if flat::is_folder(path) {
+        Ok(Format::Pictures)
     } else {
         Err(DataError::Unrecognised {
             place: path.display().to_string(),
@@ -191,6 +198,8 @@ fn of_file(path: &Path) -> Result<Format, DataError> {
         Ok(Format::Npz)
     } else if tensors::is_safetensors(&start) {
         Ok(Format::Safetensors)
+    } else if is_picture(&start) {
+        Ok(Format::Pictures)
     } else {
         by_name(stem).ok_or_else(|| DataError::Unrecognised {
             place,
@@ -210,6 +219,9 @@ fn by_name(name: &str) -> Option<Format> {
         (".npz", Format::Npz),
         (".safetensors", Format::Safetensors),
         ("-ubyte", Format::Idx),
+        (".png", Format::Pictures),
+        (".jpg", Format::Pictures),
+        (".jpeg", Format::Pictures),
     ]
     .into_iter()
     .find(|(end, _)| name.ends_with(end))

@@ -6,10 +6,6 @@
 
 use std::fmt::Write;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-
-use super::super::array::interleaved;
 use super::super::error::DataError;
 use super::super::images::{ImageSet, Pixels};
 use super::super::labels::Labels;
@@ -134,38 +130,21 @@ fn image(
     layout: &Layout,
     [x, y]: [usize; 2],
 ) -> Result<(), DataError> {
-    let [_, _, rows, columns] = picture.shape();
-    let pixels = interleaved(colour_bytes(picture)?, 3);
-    let file = png(&pixels, columns as u32, rows as u32).map_err(|error| {
-        DataError::format(
-            picture.source(),
-            "pictures that PNG can hold",
-            error.to_string(),
-            "choose smaller pictures",
-        )
-    })?;
+    let address = picture.png_address(0)?;
     let [height, width] = layout.cell;
     let _ = writeln!(
         svg,
         "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" \
-         style=\"image-rendering:pixelated\" href=\"data:image/png;base64,{}\"/>",
-        STANDARD.encode(file)
+         style=\"image-rendering:pixelated\" href=\"{address}\"/>"
     );
     Ok(())
 }
 
-fn png(pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, png::EncodingError> {
-    let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, width, height);
-    encoder.set_color(png::ColorType::Rgb);
-    let mut writer = encoder.write_header()?;
-    writer.write_image_data(pixels)?;
-    writer.finish()?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
     use super::super::tests::{bytes, pictures};
     use super::*;
 
