@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::output::{OutFile, RowFormat, json_line, print};
 use super::reading::Reading;
-use crate::experiments::certification::{Certification, CertificationSummary, InputRow};
+use crate::experiments::certification::{
+    AverageSummary, Certification, CertificationSummary, InputRow,
+};
 use crate::experiments::folder::pretty;
 use crate::experiments::loaded::LoadedRun;
 use crate::files::write;
@@ -21,12 +23,14 @@ use circulant_data::Split;
 /// radius (2-norm, in the units of the normalised input) inside which the class cannot change, the rounding of the
 /// f32 computation included. Three radii, all of them true: `paper` m/(2L), `sqrt(2)` m/(sqrt(2) L), and
 /// `last layer`, which knows the weights of the read-out and is the largest as a rule. They are about the network at
-/// the posterior's mean; networks drawn from the posterior give the distributions. With labels, a radius counts where the
+/// the posterior's mean; networks drawn from the posterior give the distributions. Two more are about what `predict`
+/// says, with the same samples and seed: the class of the largest probability averaged over networks. With labels, a radius counts where the
 /// class is right; without, it is about the predicted class.
 #[derive(Args)]
 #[command(
-    after_help = "The file of --out has one row per input: index, class (predicted), label (where known), margin,
-certified_margin (in spite of rounding), paper, sqrt_two, last_layer.
+    after_help = "The file of --out has one row per input: index, file (of pictures), class (predicted), label (where known), margin,
+certified_margin (in spite of rounding), paper, sqrt_two, last_layer; and of the averaged prediction
+average_class, average_difference, average, per_sample.
 
 Examples:
   circulant certify runs/first --data mnist
@@ -36,8 +40,9 @@ Examples:
 pub struct Certify {
     /// The folder of a run, as `circulant train` makes it.
     run: PathBuf,
-    /// A data set by name (see `circulant data list`) or a path. Read as the run's own data were, unless flags say
-    /// otherwise.
+    /// A data set by name (see `circulant data list`) or a path; for pictures also a folder without classes, one file,
+    /// a pattern in quotes, or - for a list of files on stdin. Read as the run's own data were, unless flags say
+    /// otherwise; pictures are scaled to the model's size.
     #[arg(long, value_name = "NAME|PATH")]
     data: String,
     /// The part to read, where there are two.
@@ -56,7 +61,7 @@ pub struct Certify {
     )]
     radii: Vec<f64>,
     /// Networks to draw from the posterior; 0 for its mean alone.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     samples: u32,
     /// The seed of the networks that are drawn.
     #[arg(long, default_value_t = 0)]
@@ -125,8 +130,10 @@ impl Certify {
 
 fn csv(rows: &[InputRow]) -> anyhow::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
+    let has_files = rows.iter().any(|row| row.file.is_some());
+    let header = [
         "index",
+        "file",
         "class",
         "label",
         "margin",
@@ -134,11 +141,19 @@ fn csv(rows: &[InputRow]) -> anyhow::Result<String> {
         "paper",
         "sqrt_two",
         "last_layer",
-    ])?;
+        "average_class",
+        "average_difference",
+        "average",
+        "per_sample",
+    ];
+    writer.write_record(header.iter().filter(|name| has_files || **name != "file"))?;
     for row in rows {
         let text = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        writer.write_field(row.index.to_string())?;
+        if has_files {
+            writer.write_field(row.file.as_deref().unwrap_or_default())?;
+        }
         writer.write_record([
-            row.index.to_string(),
             row.class.to_string(),
             row.label.map_or(String::new(), |label| label.to_string()),
             row.margin.to_string(),
@@ -146,6 +161,11 @@ fn csv(rows: &[InputRow]) -> anyhow::Result<String> {
             row.radii.paper.to_string(),
             row.radii.sqrt_two.to_string(),
             text(row.radii.last_layer),
+            row.average
+                .map_or(String::new(), |row| row.average_class.to_string()),
+            text(row.average.map(|row| row.average_difference)),
+            text(row.average.map(|row| row.average)),
+            text(row.average.map(|row| row.per_sample)),
         ])?;
     }
     Ok(String::from_utf8(writer.into_inner()?)?)
@@ -217,6 +237,37 @@ fn plain(summary: &CertificationSummary, source: &str) -> String {
     for at in &summary.certified {
         let name = format!("{what} {}", at.radius);
         text.push_str(&line(&name, at.share.map(|share| format!("{share:.4}"))));
+    }
+    if let (Some(average), Some(drawn)) = (&summary.average, drawn) {
+        text.push_str(&of_average(average, drawn.samples));
+    }
+    text
+}
+
+/// What is promised about the class that `predict` gives.
+fn of_average(average: &AverageSummary, samples: usize) -> String {
+    let accuracy = average.accuracy;
+    let mut text = format!(
+        "\nthe prediction averaged over {samples} samples{}\n\n{:<28}{:>18}{:>18}\n{:<28}{:>18.5}{:>18.5}\n{:<28}{:>18}{:>18}\n\n",
+        accuracy.map_or(String::new(), |share| format!(", accuracy {share:.4}")),
+        "radius",
+        "average",
+        "per sample",
+        "median",
+        average.radius.median,
+        average.per_sample.median,
+        "5 to 95 %",
+        band(&average.radius),
+        band(&average.per_sample)
+    );
+    let what = if accuracy.is_some() {
+        "right and certified at"
+    } else {
+        "certified at"
+    };
+    for at in &average.certified {
+        let name = format!("{what} {}", at.radius);
+        text.push_str(&format!("{name:<28}{:>18}{:>18.4}\n", "", at.share));
     }
     text
 }

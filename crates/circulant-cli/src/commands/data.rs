@@ -231,7 +231,7 @@ impl Info {
             input_name: self.input_name.clone(),
             label_name: self.label_name.clone(),
             size: self.size,
-            labels_optional: false,
+            ..ReadOptions::default()
         };
         let path: &Path = &self.path;
         let format = Format::of(path)?;

@@ -1,26 +1,30 @@
 //! `circulant evaluate`: how right a model is, how well it knows that, and whether it notices out-of-distribution inputs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use circulant::bayes::Predictions;
 use circulant::metrics::{Bootstrap, ClassificationIntervals, Probabilities};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
+use super::guarantee::Coverage;
 use super::output::{json_line, print};
 use super::reading::Reading;
 use crate::experiments::config::DataConfig;
+use crate::experiments::conformal::{CoverageReport, Guarantee, halves, held_out};
 use crate::experiments::evaluation::Sampling;
 use crate::experiments::facts::Facts;
 use crate::experiments::figures;
+use crate::experiments::gallery::galleries;
 use crate::experiments::loaded::LoadedRun;
 use crate::experiments::metrics::{Metrics, OodEvaluation};
-use crate::experiments::{Held, source};
+use crate::experiments::ood_score::{Score, Scorer};
+use crate::experiments::source::part;
 use crate::report::figure::{Drawing, Reliability};
 use crate::report::{Document, Figure, Section};
 use circulant::bayes::OodMetrics;
 use circulant::metrics::{TABLE_BINS, class_metrics};
-use circulant_data::{ImageSet, Split};
+use circulant_data::{ImageSet, Split, folder};
 
 /// Evaluate a trained model.
 ///
@@ -31,12 +35,14 @@ use circulant_data::{ImageSet, Split};
 #[command(after_help = "Examples:
   circulant evaluate runs/first --ood fashion-mnist
   circulant evaluate runs/first --held-out --ood fashion-mnist:train --json
+  circulant evaluate runs/first --ood fashion-mnist --score feature-density
+  circulant evaluate runs/first --coverage 0.9 --robust 0.05
   circulant evaluate runs/table --data more.csv --label-name class --intervals --report table.html")]
 pub struct Evaluate {
     /// The folder of a run.
     run: PathBuf,
     /// A data set by name or a path, with `:train` or `:test` for one of its parts [default: the training data's
-    /// test part].
+    /// test part, or what was held out of a folder without one].
     #[arg(long, value_name = "NAME|PATH")]
     data: Option<String>,
     /// Evaluate on what `train --validation` held out.
@@ -45,6 +51,11 @@ pub struct Evaluate {
     /// Out-of-distribution data, which the model should be unsure about; may be given several times.
     #[arg(long, value_name = "NAME|PATH")]
     ood: Vec<String>,
+    /// Tell out-of-distribution data apart by this score too, beside entropy and mutual information.
+    #[arg(long, value_enum, requires = "ood")]
+    score: Option<Score>,
+    #[command(flatten)]
+    coverage: Coverage,
     #[command(flatten)]
     reading: Reading,
     /// Posterior samples.
@@ -68,6 +79,7 @@ impl Evaluate {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         ensure!(self.samples > 0, "--samples: expected 1 or more, got 0");
+        let guarantee = self.coverage.guarantee()?;
         let run = LoadedRun::open(&self.run)?;
         let set = self.labelled(&run)?;
         let labels = run.classes_of(&set)?;
@@ -96,6 +108,18 @@ impl Evaluate {
                 }
             },
             ood: Vec::new(),
+            coverage: match &guarantee {
+                None => None,
+                Some(guarantee) => Some(self.covered(guarantee, &run, &set)?),
+            },
+        };
+        let scorer = match self.score {
+            None => None,
+            Some(score) => {
+                let scorer = Scorer::new(score, &run)?;
+                let familiar = scorer.values(&run, &set, &id)?;
+                Some((scorer, familiar))
+            }
         };
         for place in &self.ood {
             let (place, split) = part(place, Split::Test);
@@ -109,6 +133,13 @@ impl Evaluate {
             evaluated.ood.push(OodEvaluation {
                 data: other.source().to_owned(),
                 metrics: id.ood_metrics(&predictions)?,
+                chosen: match &scorer {
+                    None => None,
+                    Some((scorer, familiar)) => {
+                        let others = scorer.values(&run, &other, &predictions)?;
+                        Some(scorer.report(familiar, &others)?)
+                    }
+                },
                 intervals: match &bootstrap {
                     None => None,
                     Some(bootstrap) => Some(bootstrap.ood(&scores(&id), &scores(&predictions))?),
@@ -123,7 +154,8 @@ impl Evaluate {
                 .map(|(name, entropies)| (name.as_str(), entropies.as_slice()))
                 .collect();
             let entropy = figures::entropies("Predictive entropy", id.classes, &entropies)?;
-            document(&run, &evaluated, reliability, entropy).write(path)?;
+            let pictures = galleries(&run, &set, &id, &labels)?;
+            document(&run, &evaluated, reliability, entropy, pictures).write(path)?;
             eprintln!("wrote {}", path.display());
         }
         if self.json {
@@ -146,10 +178,11 @@ impl Evaluate {
             "{}: a saved classifier does not say what it was trained on; name labelled data with --data NAME|PATH",
             self.run.display()
         );
-        if self.held_out {
-            let set = source::images(&trained_on.train, Split::Train, trained_on)?;
-            let held = Held::out_of(set, trained_on)?;
-            return held.validation.context(
+        let no_test_part = self.data.is_none()
+            && trained_on.validation > 0
+            && folder::is_whole(Path::new(&trained_on.train));
+        if self.held_out || no_test_part {
+            return held_out(run)?.context(
                 "nothing was held out of this run; name data with --data, or train with --validation",
             );
         }
@@ -158,24 +191,46 @@ impl Evaluate {
         run.images(place, split, &self.reading(run))
     }
 
-    fn predict(&self, run: &LoadedRun, set: &ImageSet) -> anyhow::Result<Predictions> {
-        let sampling = Sampling {
+    fn sampling(&self) -> Sampling {
+        Sampling {
             samples: self.samples,
             seed: self.seed,
-        };
-        let normalisation = &run.folder.config.data.normalisation;
-        sampling.predict(&run.network, set, normalisation, set.source())
-    }
-}
-
-/// `mnist:train` as a name and a part.
-fn part(place: &str, default: Split) -> (&str, Split) {
-    for (ending, split) in [(":train", Split::Train), (":test", Split::Test)] {
-        if let Some(name) = place.strip_suffix(ending) {
-            return (name, split);
         }
     }
-    (place, default)
+
+    fn predict(&self, run: &LoadedRun, set: &ImageSet) -> anyhow::Result<Predictions> {
+        let normalisation = &run.folder.config.data.normalisation;
+        self.sampling()
+            .predict(&run.network, set, normalisation, set.source())
+    }
+
+    /// Calibrated on other data, or on one half of these and evaluated on the other.
+    fn covered(
+        &self,
+        guarantee: &Guarantee,
+        run: &LoadedRun,
+        set: &ImageSet,
+    ) -> anyhow::Result<CoverageReport> {
+        let sampling = self.sampling();
+        let has_own = guarantee.calibration.is_some()
+            || set.source() != run.folder.facts.data.source
+                && run.folder.config.data.validation > 0;
+        let half;
+        let (sets, set) = if has_own {
+            (
+                guarantee.calibrate(run, &sampling, &self.reading(run))?,
+                set,
+            )
+        } else {
+            let (calibration, rest) = halves(set, self.seed)?;
+            half = rest;
+            (guarantee.calibrate_on(run, &sampling, &calibration)?, &half)
+        };
+        let predictions = self.predict(run, set)?;
+        let found = sets.of(run, &sampling, set, &predictions)?;
+        let labels = run.classes_of(set)?.unwrap_or_default();
+        sets.report(&found, &labels)
+    }
 }
 
 fn table(evaluated: &Metrics) -> String {
@@ -201,6 +256,9 @@ fn table(evaluated: &Metrics) -> String {
     ] {
         text.push_str(&format!("  {name:<14}{value:>8.4}{interval}\n"));
     }
+    if let Some(coverage) = &evaluated.coverage {
+        text.push_str(&covered(coverage));
+    }
     for ood in &evaluated.ood {
         let OodMetrics {
             inputs,
@@ -222,8 +280,44 @@ fn table(evaluated: &Metrics) -> String {
         ] {
             text.push_str(&format!("  {name:<14}{value:>8.4}{interval}\n"));
         }
+        if let Some(chosen) = &ood.chosen {
+            let name = chosen.score.to_possible_value();
+            text.push_str(&format!(
+                "by {}\n  {:<14}{:>8.4}\n  {:<14}{:>8.4}\n  {:<14}{:>8.4}\n",
+                name.map_or(String::new(), |name| name.get_name().to_owned()),
+                "AUROC",
+                chosen.report.auroc,
+                "AUPR",
+                chosen.report.aupr,
+                "FPR@95",
+                chosen.report.fpr95
+            ));
+        }
     }
     text
+}
+
+fn covered(report: &CoverageReport) -> String {
+    let found = &report.found;
+    format!(
+        "sets of classes for a coverage of {}{}, calibrated on {} examples of {}; {} inputs\n  {:<14}{:>8.4}\n  {:<14}{:>8.4}\n  \
+         {:<14}{:>8.4}\n  {:<14}{:>8.4}\n",
+        report.asked,
+        report
+            .robust
+            .map_or(String::new(), |radius| format!(" within {radius}")),
+        report.calibration_inputs,
+        report.calibration,
+        found.inputs,
+        "coverage",
+        found.coverage,
+        "mean size",
+        found.mean_size,
+        "one class",
+        found.single,
+        "empty",
+        found.empty
+    )
 }
 
 fn document(
@@ -231,6 +325,7 @@ fn document(
     evaluated: &Metrics,
     reliability: Reliability,
     entropy: Drawing,
+    pictures: Vec<(&str, &str, Drawing)>,
 ) -> Document {
     let section = Section::new("Calibration and entropy")
         .figure(Figure::new(
@@ -250,23 +345,20 @@ fn document(
         sections: vec![
             Section::new("Metrics").with(crate::report::Block::Code(table(evaluated))),
             section,
-        ],
+        ]
+        .into_iter()
+        .chain((!pictures.is_empty()).then(|| {
+            let figures = pictures.into_iter();
+            figures.fold(
+                Section::new("Pictures"),
+                |section, (id, caption, drawing)| section.figure(Figure::new(id, caption, drawing)),
+            )
+        }))
+        .collect(),
         provenance: Facts::gather().provenance(
             vec![run.folder.config.training.seed],
             std::time::Duration::ZERO,
             run.folder.config.to_toml(),
         ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_named_after_a_colon() {
-        assert_eq!(part("mnist:train", Split::Test), ("mnist", Split::Train));
-        assert_eq!(part("a:b/c:test", Split::Train), ("a:b/c", Split::Test));
-        assert_eq!(part("mnist", Split::Test), ("mnist", Split::Test));
     }
 }

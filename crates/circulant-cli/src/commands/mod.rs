@@ -9,6 +9,7 @@ pub mod evaluate;
 pub mod export;
 pub mod features;
 mod flags;
+mod guarantee;
 pub mod head;
 pub mod inspect;
 mod output;

@@ -3,17 +3,20 @@
 use std::path::PathBuf;
 
 use circulant::bayes::Predictions;
+use circulant::conformal::PredictionSets;
 use clap::Args;
 use serde::Serialize;
 
+use super::guarantee::Coverage;
 use super::output::{OutFile, RowFormat, print};
 use super::reading::Reading;
 use crate::experiments::config::{DataConfig, Draw};
 use crate::experiments::evaluation::Sampling;
 use crate::experiments::loaded::LoadedRun;
+use crate::experiments::ood_score::{Score, Scorer};
 use crate::experiments::version::VERSION;
 use crate::files::write;
-use circulant_data::{Split, npy};
+use circulant_data::{ImageSet, Split, npy};
 
 /// Predict the classes of images or features, with uncertainties.
 ///
@@ -23,22 +26,28 @@ use circulant_data::{Split, npy};
 /// the training data). Labels are not needed.
 #[derive(Args)]
 #[command(after_help = "The file's name says its format:
-  .csv    index, class, name, probability_0, probability_1, ..., predictive_entropy, expected_entropy,
-          mutual_information
+  .csv    index, file (of pictures), class, name, probability_0, probability_1, ..., predictive_entropy, expected_entropy,
+          mutual_information; with --score also score, with --coverage set, the classes with spaces between
   .json   an array of objects with the same entries and the format's version, the probabilities as one array
   .jsonl  the same objects, one per line
   .npy    float32 [inputs, classes + 3]: the probabilities of all classes, then predictive entropy,
-          expected entropy, mutual information
+          expected entropy, mutual information; with --score also the score, with --coverage 1 or 0 for every class, whether
+          it is in the set
 
 Examples:
   circulant predict runs/first --data mnist --out predictions.csv
+  circulant predict runs/pictures --data photo.jpg
+  circulant predict runs/pictures --data 'photos/*.png' --json
+  find photos -name '*.jpg' | circulant predict runs/pictures --data -
   circulant predict runs/first --data new-images.npy --samples 200 --out predictions.npy
-  circulant predict runs/first --data fashion-mnist --first 100 --json | head")]
+  circulant predict runs/first --data fashion-mnist --first 100 --json | head
+  circulant predict runs/first --data mnist --coverage 0.95 --calibration mnist:train")]
 pub struct Predict {
     /// The folder of a run, as `circulant train` makes it.
     run: PathBuf,
-    /// A data set by name (see `circulant data list`) or a path. Read as the run's own data were, unless flags say
-    /// otherwise.
+    /// A data set by name (see `circulant data list`) or a path; for pictures also a folder without classes, one file,
+    /// a pattern in quotes, or - for a list of files on stdin. Read as the run's own data were, unless flags say
+    /// otherwise; pictures are scaled to the model's size.
     #[arg(long, value_name = "NAME|PATH")]
     data: String,
     /// The part to read, where there are two.
@@ -50,13 +59,18 @@ pub struct Predict {
     /// The seed of the networks that are drawn.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Add a score that is high for inputs unlike the training data.
+    #[arg(long, value_enum)]
+    score: Option<Score>,
     /// Write to this file instead of CSV to stdout.
     #[arg(long, value_name = "FILE.{csv,json,jsonl,npy}", value_parser = parse_out)]
     out: Option<OutFile>,
     /// Print one JSON object per input to stdout.
     #[arg(long, conflicts_with = "out")]
     json: bool,
-    // Last: its heading holds for all flags that follow.
+    // Last: their headings hold for all flags that follow.
+    #[command(flatten)]
+    coverage: Coverage,
     #[command(flatten)]
     reading: Reading,
 }
@@ -71,17 +85,24 @@ fn parse_out(text: &str) -> Result<OutFile, String> {
 struct PredictedRow<'a> {
     version: u32,
     index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
     class: usize,
     name: Option<&'a str>,
     probabilities: &'a [f32],
     predictive_entropy: f32,
     expected_entropy: f32,
     mutual_information: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set: Option<Vec<usize>>,
 }
 
 impl Predict {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
+        let guarantee = self.coverage.guarantee()?;
         let run = LoadedRun::open(&self.run)?;
         let mut options = DataConfig {
             // Row by row as in the file.
@@ -101,7 +122,24 @@ impl Predict {
         };
         let normalisation = &run.folder.config.data.normalisation;
         let predictions = sampling.predict(&run.network, &set, normalisation, "predicting")?;
-        let rows = rows(&run, &predictions);
+        let sets = match guarantee {
+            None => None,
+            Some(guarantee) => {
+                let reading = DataConfig {
+                    first: None,
+                    draw: Draw::default(),
+                    ..options
+                };
+                let sets = guarantee.calibrate(&run, &sampling, &reading)?;
+                eprintln!("{}", sets.line());
+                Some(sets.of(&run, &sampling, &set, &predictions)?)
+            }
+        };
+        let scores = match self.score {
+            None => Vec::new(),
+            Some(score) => Scorer::new(score, &run)?.values(&run, &set, &predictions)?,
+        };
+        let rows = rows(&run, &set, &predictions, &scores, sets.as_ref());
         match &self.out {
             None if self.json => print(&json_lines(&rows)?),
             None => print(&csv(&rows, predictions.classes)?),
@@ -120,13 +158,20 @@ impl Predict {
     }
 }
 
-fn rows<'a>(run: &'a LoadedRun, predictions: &'a Predictions) -> Vec<PredictedRow<'a>> {
+fn rows<'a>(
+    run: &'a LoadedRun,
+    set: &'a ImageSet,
+    predictions: &'a Predictions,
+    scores: &[f32],
+    sets: Option<&PredictionSets>,
+) -> Vec<PredictedRow<'a>> {
     let classes = predictions.classes_of_inputs();
     let information = predictions.mutual_information();
     let rows = classes.zip(information).enumerate();
     rows.map(|(index, (class, mutual_information))| PredictedRow {
         version: VERSION,
         index,
+        file: set.files().get(index).map(String::as_str),
         class,
         name: run.class_name(class),
         probabilities: &predictions.probabilities[index * predictions.classes..]
@@ -134,6 +179,8 @@ fn rows<'a>(run: &'a LoadedRun, predictions: &'a Predictions) -> Vec<PredictedRo
         predictive_entropy: predictions.predictive_entropy[index],
         expected_entropy: predictions.expected_entropy[index],
         mutual_information,
+        score: scores.get(index).copied(),
+        set: sets.map(|sets| sets.classes_of(index).collect()),
     })
     .collect()
 }
@@ -150,7 +197,11 @@ fn json_lines(rows: &[PredictedRow<'_>]) -> anyhow::Result<String> {
 fn csv(rows: &[PredictedRow<'_>], classes: usize) -> anyhow::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let probabilities = (0..classes).map(|class| format!("probability_{class}"));
-    let header = ["index", "class", "name"].map(str::to_owned).into_iter();
+    let has_files = rows.iter().any(|row| row.file.is_some());
+    let header = ["index", "file", "class", "name"].map(str::to_owned);
+    let header = header
+        .into_iter()
+        .filter(|name| has_files || name != "file");
     let uncertainties = [
         "predictive_entropy",
         "expected_entropy",
@@ -159,13 +210,25 @@ fn csv(rows: &[PredictedRow<'_>], classes: usize) -> anyhow::Result<String> {
     let header = header
         .chain(probabilities)
         .chain(uncertainties.map(str::to_owned));
+    let has_sets = rows.iter().any(|row| row.set.is_some());
+    let has_scores = rows.iter().any(|row| row.score.is_some());
+    let header = header
+        .chain(has_scores.then(|| "score".to_owned()))
+        .chain(has_sets.then(|| "set".to_owned()));
     writer.write_record(header)?;
     for row in rows {
         writer.write_field(row.index.to_string())?;
+        if has_files {
+            writer.write_field(row.file.unwrap_or_default())?;
+        }
         writer.write_field(row.class.to_string())?;
         writer.write_field(row.name.unwrap_or_default())?;
         for value in numbers(row) {
             writer.write_field(value.to_string())?;
+        }
+        if let Some(set) = &row.set {
+            let classes: Vec<String> = set.iter().map(usize::to_string).collect();
+            writer.write_field(classes.join(" "))?;
         }
         writer.write_record(None::<&[u8]>)?;
     }
@@ -173,16 +236,32 @@ fn csv(rows: &[PredictedRow<'_>], classes: usize) -> anyhow::Result<String> {
 }
 
 fn array(rows: &[PredictedRow<'_>], classes: usize) -> Vec<u8> {
-    let values: Vec<f32> = rows.iter().flat_map(numbers).collect();
-    npy::f32_bytes(&[rows.len(), classes + 3], &values)
+    let members = |row: &PredictedRow<'_>| -> Vec<f32> {
+        let member = |set: &Vec<usize>| -> Vec<f32> {
+            (0..classes)
+                .map(|class| f32::from(u8::from(set.contains(&class))))
+                .collect()
+        };
+        row.set.as_ref().map_or_else(Vec::new, member)
+    };
+    let values: Vec<f32> = rows
+        .iter()
+        .flat_map(|row| numbers(row).chain(members(row)))
+        .collect();
+    npy::f32_bytes(&[rows.len(), values.len() / rows.len().max(1)], &values)
 }
 
-/// The probabilities and the three uncertainties.
+/// The probabilities, the three uncertainties, and the score if there is one.
 fn numbers<'a>(row: &'a PredictedRow<'_>) -> impl Iterator<Item = f32> + 'a {
     let uncertainties = [
         row.predictive_entropy,
         row.expected_entropy,
         row.mutual_information,
     ];
-    row.probabilities.iter().copied().chain(uncertainties)
+    let score = row.score;
+    row.probabilities
+        .iter()
+        .copied()
+        .chain(uncertainties)
+        .chain(score)
 }

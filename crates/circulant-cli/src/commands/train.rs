@@ -46,7 +46,8 @@ pub struct Train {
     /// A data set by name (see `circulant data list`) or a path [default: mnist].
     #[arg(long, value_name = "NAME|PATH")]
     data: Option<String>,
-    /// Keep N examples out of training, drawn, every class with its share, and evaluate on them.
+    /// Keep N examples out of training, drawn, every class with its share, and evaluate on them [default: a tenth of a
+    /// folder of pictures by class without `train/` and `test/`, otherwise none].
     #[arg(long, value_name = "N")]
     validation: Option<usize>,
     /// Scale inputs by mean and standard deviation of the training set, per channel.
@@ -188,6 +189,7 @@ impl Train {
                     data: set.source().to_owned(),
                     class,
                     intervals: None,
+                    coverage: None,
                     ood: Vec::new(),
                 })?;
                 (Some(class), warning(class.accuracy, set, "held-out"))
@@ -300,6 +302,15 @@ impl Train {
             .expect("required unless --resume is there");
         let mut config = self.settings()?;
         let set = source::images(&config.data.train, Split::Train, &config.data)?;
+        let unsaid = self.validation.is_none() && self.config.is_none();
+        if let Some(count) = source::tenth(&config.data.train, &set).filter(|_| unsaid) {
+            config.data.validation = count;
+            eprintln!(
+                "{}: {count} of {} pictures are held out to evaluate on, every class with its share; --validation N decides",
+                set.source(),
+                set.len()
+            );
+        }
         let held = Held::out_of(set, &config.data)?;
         if self.standardise {
             config.data.normalisation = Normalisation::standard_of(&held.training);

@@ -3,9 +3,11 @@
 
 use anyhow::anyhow;
 use burn::module::Module;
+use burn::tensor::Tensor;
 use circulant::geometry::{
     CertificateConfig, Certificates, CertifiedAt, PosteriorGeometry, PosteriorGeometryConfig,
-    Quantiles, Radii, Target, prior_network_bound,
+    PredictiveBoundsConfig, PredictiveCertificate, PredictiveCertificates, Quantiles, Radii,
+    Target, prior_network_bound,
 };
 use serde::Serialize;
 
@@ -55,6 +57,8 @@ pub struct CertificationSummary {
     pub certified: Vec<CertifiedAt>,
     /// Over networks drawn from the posterior.
     pub posterior: Option<PosteriorSummary>,
+    /// Of the class that `predict` gives with the same samples and seed: the largest probability averaged over them.
+    pub average: Option<AverageSummary>,
     /// `1 - DELTA`, the probability with which the prior's bounds hold together.
     pub prior_probability: f64,
 }
@@ -91,10 +95,58 @@ pub struct PosteriorSummary {
     pub certified_share: f64,
 }
 
+/// Certificates of the probabilities that are averaged over posterior samples.
+#[derive(Debug, Clone, Serialize)]
+pub struct AverageSummary {
+    /// The share of inputs whose predicted class is the label; where labels are known.
+    pub accuracy: Option<f64>,
+    /// The mean of the samples' Lipschitz bounds.
+    pub lipschitz: f64,
+    /// How far an averaged f32 probability can be from the exact one.
+    pub probability_rounding: f64,
+    /// The largest norm of an input for which the promise holds.
+    pub input_norm: f64,
+    /// The difference of the two largest probabilities, or of the label's and the largest other one.
+    pub difference: Quantiles,
+    /// `min_k mean_s (p_y - p_k) / (mean_s L_s / sqrt(2))`.
+    pub radius: Quantiles,
+    /// Sample by sample, at least as large.
+    pub per_sample: Quantiles,
+    /// The share of all inputs that are certified at every radius of `certified`, by the larger of the two.
+    pub certified: Vec<AverageAt>,
+}
+
+/// A share at one radius.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct AverageAt {
+    /// In the 2-norm of the input as the network sees it.
+    pub radius: f64,
+    /// Of all inputs.
+    pub share: f64,
+}
+
+/// The average's part of a row.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct AverageRow {
+    /// The class with the largest averaged probability.
+    pub average_class: usize,
+    /// The probability of the certified class less the largest other one.
+    pub average_difference: f64,
+    /// The radius by the mean of the Lipschitz bounds.
+    pub average: f64,
+    /// The radius sample by sample.
+    pub per_sample: f64,
+}
+
+/// One input.
 #[derive(Debug, Clone, Serialize)]
 pub struct InputRow {
     /// From 0.
     pub index: usize,
+    /// The file of the picture, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The predicted class.
     pub class: usize,
     /// The true class, where known.
     pub label: Option<usize>,
@@ -104,6 +156,9 @@ pub struct InputRow {
     pub certified_margin: f64,
     #[serde(flatten)]
     pub radii: Radii<f64>,
+    /// Of what is predicted on average.
+    #[serde(flatten)]
+    pub average: Option<AverageRow>,
 }
 
 impl Certification {
@@ -126,6 +181,11 @@ impl Certification {
         let busy = Busy::new("certifying the posterior's mean");
         let certificates = CertificateConfig::new().certify(&mean, images.clone(), target)?;
         drop(busy);
+        let average = if self.samples == 0 || !run.is_bayesian() {
+            None
+        } else {
+            Some(self.average(run, images.clone(), target)?)
+        };
         let posterior = if self.samples == 0 || !run.is_bayesian() {
             None
         } else {
@@ -144,15 +204,75 @@ impl Certification {
             .enumerate()
             .map(|(index, certificate)| InputRow {
                 index,
+                file: set.files().get(index).cloned(),
                 class: certificate.predicted,
                 label: labels.as_ref().map(|labels| labels[index]),
                 margin: certificate.margin,
                 certified_margin: certificate.certified_margin.get(),
                 radii: certificate.radii(),
+                average: average
+                    .as_ref()
+                    .map(|found| average_row(&found.inputs[index])),
             })
             .collect();
-        let summary = self.summary(run, &certificates, posterior.as_ref(), &rows)?;
+        let mut summary = self.summary(run, &certificates, posterior.as_ref(), &rows)?;
+        summary.average = average.map(|found| self.average_summary(&found, labels.as_deref()));
         Ok((summary, rows))
+    }
+
+    /// The networks that `predict` averages.
+    fn average(
+        &self,
+        run: &LoadedRun,
+        images: Tensor<4>,
+        target: Target<'_>,
+    ) -> anyhow::Result<PredictiveCertificates> {
+        let config = PredictiveBoundsConfig::new()
+            .with_samples(self.samples)
+            .with_seed(self.seed);
+        let mut progress = WorkProgress::new("networks of the average", self.samples as u64);
+        let report = |done: usize, _| progress.at(done as u64, String::new);
+        let bounds = config.bound_with_progress(&run.network, report)?;
+        progress.clear();
+        let _busy = Busy::new("certifying the average");
+        Ok(bounds.certify(images, target)?)
+    }
+
+    fn average_summary(
+        &self,
+        found: &PredictiveCertificates,
+        labels: Option<&[usize]>,
+    ) -> AverageSummary {
+        let share = |count: usize| count as f64 / found.inputs.len() as f64;
+        let spread = |of: fn(&PredictiveCertificate) -> f64| {
+            Quantiles::of(found.inputs.iter().map(of).collect())
+        };
+        let right = |labels: &[usize]| {
+            let pairs = found.inputs.iter().zip(labels);
+            share(
+                pairs
+                    .filter(|(found, label)| found.predicted == **label)
+                    .count(),
+            )
+        };
+        let certified = |&radius: &f64| {
+            let reached =
+                |c: &&PredictiveCertificate| c.is_certified() && c.per_sample.get() >= radius;
+            AverageAt {
+                radius,
+                share: share(found.inputs.iter().filter(reached).count()),
+            }
+        };
+        AverageSummary {
+            accuracy: labels.map(right),
+            lipschitz: found.lipschitz.get(),
+            probability_rounding: found.probability_rounding.get(),
+            input_norm: found.input_norm.get(),
+            difference: spread(|c| c.difference),
+            radius: spread(|c| c.average.get()),
+            per_sample: spread(|c| c.per_sample.get()),
+            certified: self.radii.iter().map(certified).collect(),
+        }
     }
 
     fn summary(
@@ -190,8 +310,18 @@ impl Certification {
                 radii: found.radii(),
                 certified_share: found.certified_share,
             }),
+            average: None,
             prior_probability: 1.0 - DELTA,
         })
+    }
+}
+
+fn average_row(certificate: &PredictiveCertificate) -> AverageRow {
+    AverageRow {
+        average_class: certificate.predicted,
+        average_difference: certificate.difference,
+        average: certificate.average.get(),
+        per_sample: certificate.per_sample.get(),
     }
 }
 

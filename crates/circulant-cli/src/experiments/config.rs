@@ -90,6 +90,9 @@ pub struct DataConfig {
     /// Takes only that many examples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<usize>,
+    /// What pictures are scaled and converted to, `[channels, height, width]`: for a trained model.
+    #[serde(skip)]
+    pub fits: Option<[usize; 3]>,
     /// A CSV file without the label column has no labels, instead of being refused: for predictions.
     #[serde(skip)]
     pub labels_optional: bool,
@@ -109,6 +112,7 @@ impl Default for DataConfig {
             input_name: None,
             label_name: None,
             size: None,
+            fits: None,
             image: None,
             first: None,
             labels_optional: false,

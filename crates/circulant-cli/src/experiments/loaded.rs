@@ -50,12 +50,15 @@ impl LoadedRun {
 
     /// How data of the same kind as the run's own are read.
     pub fn reading(&self) -> DataConfig {
+        let image = self.folder.facts.data.image();
         DataConfig {
             labels: None,
             first: None,
             validation: 0,
             draw: Draw::default(),
-            image: Some(self.folder.facts.data.image()),
+            image: Some(image),
+            // Features are no pictures of one row.
+            fits: Some(image).filter(|[_, height, _]| *height > 1),
             labels_optional: true,
             ..self.folder.config.data.clone()
         }
@@ -73,14 +76,11 @@ impl LoadedRun {
         let [_, found @ ..] = set.shape();
         ensure!(
             found == expected,
-            "{}: expected images of {}, which {} was trained on, found {}; scale the images of a folder with --size \
-             {}x{}, or use other data or another run",
+            "{}: expected images of {}, which {} was trained on, found {}; use other data or another run",
             set.source(),
             sides(expected),
             self.folder.path().display(),
-            sides(found),
-            expected[1],
-            expected[2]
+            sides(found)
         );
         Ok(set)
     }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use circulant::metrics::{ClassificationIntervals, OodIntervals};
 use serde::Serialize;
 
+use super::conformal::CoverageReport;
+use super::ood_score::ScoreReport;
 use circulant::bayes::OodMetrics;
 use circulant::metrics::ClassMetrics;
 
@@ -24,6 +26,9 @@ pub struct Metrics {
     /// 95 % intervals of the same, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intervals: Option<ClassificationIntervals>,
+    /// Sets of classes, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<CoverageReport>,
     /// Against data of other distributions.
     pub ood: Vec<OodEvaluation>,
 }
@@ -38,4 +43,7 @@ pub struct OodEvaluation {
     /// 95 % intervals of the same, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intervals: Option<OodIntervals>,
+    /// By another score, if one was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<ScoreReport>,
 }

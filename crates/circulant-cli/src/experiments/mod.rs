@@ -5,15 +5,18 @@
 //! | `config.rs` | all settings of a run, as a TOML file has them |
 //! | `model.rs` | from settings to a Bayesian network |
 //! | `source.rs` | images by name or path |
+//! | `picture_list.rs` | a pattern, or a list on stdin, as files |
 //! | `features.rs` | images through a frozen encoder into a file |
 //! | `folder.rs`, `lines.rs` | the folder of a run: settings, facts, steps, checkpoint; files of JSON lines |
 //! | `training.rs` | trains in a folder, from the start or from its checkpoint |
 //! | `evaluation.rs` | predictions of a set, with their progress |
+//! | `ood_score.rs` | scores that are high for inputs unlike the training data |
+//! | `conformal.rs` | sets of classes with a promised coverage |
 //! | `certification.rs`, `inspection.rs` | norms and radii; what was learned, as a page |
 //! | `loaded.rs`, `exported.rs` | a trained run, used on other data; the same in two files of the library |
 //! | `exporting/` | a run for a device, as C, Rust, ONNX, dense layers or a page |
 //! | `metrics.rs`, `baseline.rs` | `metrics.json`; whether anything was learned |
-//! | `figures.rs`, `geometry.rs` | figures and certificates that several reports have |
+//! | `figures.rs`, `geometry.rs`, `gallery.rs` | figures, certificates and pictures of reports |
 //! | `layer_figures.rs` | spectra, filters and singular values of a network beside its prior |
 //! | `progress.rs`, `interrupt.rs` | bars or lines; Ctrl-C |
 //! | `variant.rs`, `values.rs` | a model trained with several seeds; a number of several seeds |
@@ -26,6 +29,7 @@
 pub mod baseline;
 pub mod certification;
 pub mod config;
+pub mod conformal;
 pub mod evaluation;
 pub mod exported;
 pub mod exporting;
@@ -33,6 +37,7 @@ pub mod facts;
 pub mod features;
 pub mod figures;
 pub mod folder;
+pub mod gallery;
 pub mod geometry;
 pub mod heads;
 pub mod inspection;
@@ -43,6 +48,8 @@ pub mod loaded;
 pub mod metrics;
 pub mod mnist;
 pub mod model;
+pub mod ood_score;
+pub mod picture_list;
 pub mod progress;
 pub mod source;
 pub mod training;

@@ -9,11 +9,12 @@ use burn::tensor::{Tensor, TensorData};
 use circulant::data::{BatchOrder, ByteScale, LabelledData};
 
 use super::config::{DataConfig, Draw};
+use super::picture_list;
 use super::progress::{Busy, WorkProgress};
 use circulant_data::known::{DRAWN, names};
 use circulant_data::{
-    Cache, DataSet, ImageSet, Labels, Normalisation, Pixels, ReadOptions, Split, load_known, read,
-    tiny_imagenet,
+    Cache, DataSet, ImageSet, Labels, Normalisation, Pixels, ReadOptions, Split, flat, folder,
+    load_known, read, tiny_imagenet,
 };
 
 /// Reads images: `place` is a name of `data list` or a path. Rows of values become images of the given shape, or of
@@ -92,20 +93,37 @@ fn stratified(set: &ImageSet, count: usize, seed: u64, spare: usize) -> anyhow::
     Ok(chosen)
 }
 
-fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<ImageSet> {
-    let path = Path::new(place);
-    // A folder that happens to have the name of a data set is meant only when it is written as `./mnist`.
-    if names().any(|name| name == place) {
-        return Ok(load_known(place, split, 0, &Cache::from_environment()?)?);
+/// `mnist:train` as a name and a part.
+pub fn part(place: &str, default: Split) -> (&str, Split) {
+    for (ending, split) in [(":train", Split::Train), (":test", Split::Test)] {
+        if let Some(name) = place.strip_suffix(ending) {
+            return (name, split);
+        }
     }
+    (place, default)
+}
+
+fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<ImageSet> {
     let reading = ReadOptions {
         split,
         labels: options.labels.clone(),
         input_name: options.input_name.clone(),
         label_name: options.label_name.clone(),
-        size: options.size,
+        size: options
+            .size
+            .or(options.fits.map(|[_, height, width]| [height, width])),
+        channels: options.fits.map(|[channels, ..]| channels),
         labels_optional: options.labels_optional,
     };
+    if let Some(files) = picture_list::files(place)? {
+        let _busy = Busy::new(format!("reading {place}"));
+        return scaled(flat::read_files(&files, &reading, place)?);
+    }
+    let path = Path::new(place);
+    // A folder that happens to have the name of a data set is meant only when it is written as `./mnist`.
+    if names().any(|name| name == place) {
+        return Ok(load_known(place, split, 0, &Cache::from_environment()?)?);
+    }
     ensure!(
         path.exists(),
         "{place} is neither a data set by name ({}) nor a path that exists; check it for misspellings",
@@ -132,12 +150,35 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
     let _busy = Busy::new(format!("reading {place}"));
     let set = read(path, &reading)?;
     Ok(match set {
-        DataSet::Images(set) => set,
+        DataSet::Images(set) => scaled(set)?,
         DataSet::Features(set) => {
             let row = [1, 1, set.shape()[1]];
             set.into_images(options.image.unwrap_or(row))?
         }
     })
+}
+
+/// A set of pictures, with a line if some were scaled.
+fn scaled(set: ImageSet) -> anyhow::Result<ImageSet> {
+    if set.scaled() > 0 {
+        let [_, _, height, width] = set.shape();
+        eprintln!(
+            "{}: {} of {} pictures scaled to {height} x {width} pixels (height x width)",
+            set.source(),
+            set.scaled(),
+            set.len()
+        );
+    }
+    Ok(set)
+}
+
+/// How many pictures to hold out of a folder by class that has no test part, if nobody said: a tenth, and one per class at least. None
+/// where that would leave little to learn from.
+pub fn tenth(place: &str, set: &ImageSet) -> Option<usize> {
+    let count = (set.len() / 10).max(set.labels().classes());
+    let path = Path::new(place);
+    (!names().any(|name| name == place) && folder::is_whole(path) && 4 * count <= set.len())
+        .then_some(count)
 }
 
 /// Training images, and those held out.
@@ -269,6 +310,13 @@ mod tests {
         let shape = [labels.len(), 1, 1, 1];
         let pixels = Pixels::F32((0..labels.len()).map(|index| index as f32).collect());
         ImageSet::new(pixels, shape, Labels::numbered(labels), "sorted".to_owned()).unwrap()
+    }
+
+    #[test]
+    fn parts_are_named_after_a_colon() {
+        assert_eq!(part("mnist:train", Split::Test), ("mnist", Split::Train));
+        assert_eq!(part("a:b/c:test", Split::Train), ("a:b/c", Split::Test));
+        assert_eq!(part("mnist", Split::Test), ("mnist", Split::Test));
     }
 
     #[test]

@@ -122,9 +122,10 @@ fn certificates(root: &Place, run: &Place) {
     assert_eq!(summary["posterior"]["samples"], 3);
 
     let csv = fs::read_to_string(&out).unwrap();
-    assert!(
-        csv.starts_with("index,class,label,margin,certified_margin,paper,sqrt_two,last_layer\n")
-    );
+    assert!(csv.starts_with(
+        "index,class,label,margin,certified_margin,paper,sqrt_two,last_layer,\
+             average_class,average_difference,average,per_sample\n"
+    ));
     assert_eq!(csv.lines().count(), 41);
     let right = csv.lines().skip(1).filter(|line| {
         let fields: Vec<&str> = line.split(',').collect();

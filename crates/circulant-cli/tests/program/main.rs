@@ -12,6 +12,7 @@ mod formats;
 mod heads;
 mod interruption;
 mod layer_figures;
+mod pictures;
 mod refusals;
 mod reproduce;
 mod selection;

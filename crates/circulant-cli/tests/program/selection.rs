@@ -53,7 +53,7 @@ fn held_out_examples_are_of_every_class() {
     let labels: Vec<&str> = text
         .lines()
         .skip(1)
-        .map(|line| line.split(',').nth(2).unwrap())
+        .map(|line| line.split(',').nth(3).unwrap())
         .collect();
     assert_eq!(labels, ["0", "0", "1", "1", "2", "2"]);
 }

@@ -227,6 +227,20 @@ impl Canvas {
         }
     }
 
+    /// A picture by its address, as large as fits into `[width, height]` at the upper left corner.
+    pub(super) fn image(&mut self, at: Point, [width, height]: [f64; 2], address: &str) {
+        self.element(&format!(
+            "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"xMinYMin\" style=\"image-rendering:pixelated\" \
+             href=\"{}\"/>",
+            pixels(at.0),
+            pixels(at.1),
+            pixels(width),
+            pixels(height),
+            escape(address)
+        ));
+    }
+
+    /// One line of text.
     pub(super) fn text(&mut self, at: Point, text: &str, lettering: Lettering) {
         // From the middle or the upper edge of a line to its baseline, for the usual sans-serif fonts.
         let baseline = match lettering.vertical {
