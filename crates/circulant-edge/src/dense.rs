@@ -112,6 +112,25 @@ fn columns<const N: usize, T: Number>(
     let weights = &layer.weights;
     let mut sums = [(0.0, 0.0); N];
     let deviations = weights.deviation.filter(|_| spread);
+    if let Some(means) = weights.mean.floats() {
+        let spreads = deviations.and_then(|deviation| deviation.floats());
+        for t in 0..inputs {
+            let (x, place) = (value(t).to_single(), t * outputs + first);
+            if let Some(means) = means.get(place..).and_then(<[_]>::first_chunk::<N>) {
+                for (sum, mean) in sums.iter_mut().zip(means) {
+                    sum.0 += x * f32::from_le_bytes(*mean);
+                }
+            }
+            let spreads = spreads.and_then(|spreads| spreads.get(place..));
+            if let Some(spreads) = spreads.and_then(<[_]>::first_chunk::<N>) {
+                for (sum, spread) in sums.iter_mut().zip(spreads) {
+                    let part = x * f32::from_le_bytes(*spread);
+                    sum.1 += part * part;
+                }
+            }
+        }
+        return sums;
+    }
     let Some(codes) = weights.mean.codes() else {
         for t in 0..inputs {
             let x = value(t).to_single();

@@ -111,6 +111,11 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// The numbers, if they are f32.
+    pub(crate) fn floats(&self) -> Option<&'a [[u8; 4]]> {
+        (self.format == Format::F32).then_some(self.codes.as_chunks().0)
+    }
+
     /// The codes, if they are integers.
     pub(crate) fn codes(&self) -> Option<&'a [u8]> {
         (self.format == Format::Int8).then_some(self.codes)
@@ -182,6 +187,11 @@ impl<'a> Deviations<'a> {
                 what: "the deviations of a layer",
             })
         }
+    }
+
+    /// The numbers, if they are f32.
+    pub(crate) fn floats(&self) -> Option<&'a [[u8; 4]]> {
+        (self.format == Format::F32).then_some(self.codes.as_chunks().0)
     }
 
     /// The codes and their scale, if they are integers.
