@@ -42,7 +42,7 @@ const milliseconds = await page.evaluate(values => {
   return times.sort((a, b) => a - b)[30];
 }, Array.from(images.subarray(0, 784), byte => byte / 255));
 console.log(`16 networks: ${milliseconds.toFixed(2)} ms`);
-assert(milliseconds < 5);
+assert(milliseconds < Number(process.env.MILLISECONDS ?? 5));
 
 // Draw a one: the bars follow.
 await page.click("#clear");
@@ -51,21 +51,21 @@ await page.mouse.move(box.x + box.width * 0.52, box.y + box.height * 0.2);
 await page.mouse.down();
 await page.mouse.move(box.x + box.width * 0.48, box.y + box.height * 0.8, { steps: 12 });
 await page.mouse.up();
-await page.waitForTimeout(150);
+await page.waitForTimeout(700);
 const drawn = await page.textContent("#class");
 console.log(`a drawn stroke is read as ${drawn}`);
 assert.equal(drawn, "1");
 // By keyboard: a cleared pad, a few dots.
 await page.focus("#pad");
 await page.keyboard.press("Delete");
-await page.waitForTimeout(100);
+await page.waitForTimeout(700);
 assert.equal(await page.textContent("#class"), "?");
 for (let i = 0; i < 6; i++) { await page.keyboard.press("Space"); await page.keyboard.press("ArrowDown"); }
-await page.waitForTimeout(100);
+await page.waitForTimeout(700);
 assert.notEqual(await page.textContent("#class"), "?");
 // Noise is not familiar.
 await page.click("[data-odd=noise]");
-await page.waitForTimeout(150);
+await page.waitForTimeout(700);
 assert.match(await page.textContent("#ood"), /probably something else|unusual/);
 
 mkdirSync(shots, { recursive: true });
