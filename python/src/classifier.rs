@@ -302,6 +302,13 @@ impl Classifier {
 
     fn open(path: &Path) -> anyhow::Result<Self> {
         let run = LoadedRun::open(path)?;
+        let facts = serde_json::to_value(&run.folder.facts.data)?;
+        ensure!(
+            facts.get("table").is_none_or(serde_json::Value::is_null),
+            "{}: a run on a file with columns, which knows how to read such files; use `circulant predict`, or fit the \
+             classifier on an array",
+            path.display()
+        );
         let image = run.folder.facts.data.image();
         let columns = columns_of(&run.folder.config.data.normalisation, image)?;
         Ok(Self::new(run, columns, None))

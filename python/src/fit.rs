@@ -156,13 +156,7 @@ pub fn train<T: Number>(
     let counted = ParameterCount::of(&network.mean());
     let facts = RunFacts {
         facts: Facts::gather(),
-        data: DataFacts {
-            source: "an array".to_owned(),
-            shape,
-            classes,
-            class_names,
-            fingerprint,
-        },
+        data: facts_of_array(shape, classes, class_names, fingerprint)?,
         weights: counted.weights,
         biases: counted.biases,
     };
@@ -173,4 +167,20 @@ pub fn train<T: Number>(
         steps,
     };
     Ok(Classifier::new(run, columns, loss))
+}
+
+/// What is known of an array; facts that only files have are left out.
+fn facts_of_array(
+    shape: [usize; 4],
+    classes: usize,
+    class_names: Vec<String>,
+    fingerprint: String,
+) -> anyhow::Result<DataFacts> {
+    Ok(serde_json::from_value(serde_json::json!({
+        "source": "an array",
+        "shape": shape,
+        "classes": classes,
+        "class_names": class_names,
+        "fingerprint": fingerprint,
+    }))?)
 }
