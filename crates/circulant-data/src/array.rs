@@ -192,8 +192,31 @@ fn integer(element: Element, x: &[u8], place: &str) -> Result<i64, DataError> {
     })
 }
 
+/// Inputs, and labels if there are any.
+#[derive(Debug)]
+pub(crate) struct Arrays {
+    pub(crate) inputs: Array,
+    pub(crate) labels: Option<Array>,
+    /// Empty when unknown.
+    pub(crate) class_names: Vec<String>,
+}
+
+impl Arrays {
+    /// Inputs and labels as a set, by the table above.
+    pub(crate) fn into_set(self, place: String) -> Result<DataSet, DataError> {
+        let values = self.labels.map(|labels| labels.into_labels(&place));
+        let values = values.transpose()?;
+        let names = values.is_some().then_some(self.class_names);
+        let labels = Labels {
+            values,
+            names: names.unwrap_or_default(),
+        };
+        self.inputs.into_set(labels, place)
+    }
+}
+
 impl Array {
-    fn into_floats(self) -> Vec<f32> {
+    pub(crate) fn into_floats(self) -> Vec<f32> {
         match self.numbers {
             Numbers::U8(values) => values.into_iter().map(f32::from).collect(),
             Numbers::I64(values) => values.into_iter().map(|x| x as f32).collect(),

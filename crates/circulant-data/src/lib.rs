@@ -50,3 +50,6 @@ pub use self::options::{ReadOptions, Split};
 pub use self::read::{DataSet, Format, read};
 pub use self::stream::MOST_UNPACKED;
 pub use self::summary::{Class, Summary};
+pub use self::table::{
+    EncodedTable, Missing, RawTable, TableOptions, TableSchema, TableTask, TaskChoice,
+};

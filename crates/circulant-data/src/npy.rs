@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 
-use super::array::{Array, Element, Numbers, choose, count, read_numbers};
+use super::array::{Array, Arrays, Element, Numbers, choose, count, read_numbers};
 use super::error::DataError;
 use super::idx::name;
-use super::labels::Labels;
 use super::options::ReadOptions;
 use super::read::DataSet;
 use super::stream::{Limited, MOST_UNPACKED, expect_end, open, read_exactly};
@@ -122,20 +121,33 @@ fn header(kind: &str, shape: &[usize]) -> Vec<u8> {
 /// Reads inputs from an NPY file, and labels from `options.labels` or from a file beside it: `y_train.npy`
 /// for `x_train.npy`, `labels.npy` for `images.npy` or `features.npy`, `NAME_labels.npy` for `NAME.npy`.
 pub fn read_npy(path: &Path, options: &ReadOptions) -> Result<DataSet, DataError> {
+    npy_arrays(path, options)?.into_set(path.display().to_string())
+}
+
+/// The arrays of [`read_npy`].
+pub(crate) fn npy_arrays(path: &Path, options: &ReadOptions) -> Result<Arrays, DataError> {
     let read = |path: &Path| read_array(&mut open(path)?, &path.display().to_string());
     let labels = options.labels.clone().or_else(|| labels_beside(path));
-    let labels = match labels {
-        None => Labels::default(),
-        Some(labels) => {
-            Labels::numbered(read(&labels)?.into_labels(&labels.display().to_string())?)
-        }
-    };
-    read(path)?.into_set(labels, path.display().to_string())
+    Ok(Arrays {
+        labels: labels.as_deref().map(read).transpose()?,
+        class_names: Vec::new(),
+        inputs: read(path)?,
+    })
 }
 
 /// Reads inputs and labels from an NPZ file.
 pub fn read_npz(path: &Path, options: &ReadOptions) -> Result<DataSet, DataError> {
     npz(open(path)?, options, path.display().to_string())
+}
+
+/// The arrays of [`read_npz`].
+pub(crate) fn npz_arrays(path: &Path, options: &ReadOptions) -> Result<Arrays, DataError> {
+    unpack_npz(
+        open(path)?,
+        options,
+        &path.display().to_string(),
+        MOST_UNPACKED,
+    )
 }
 
 /// Reads inputs and labels from the bytes of an NPZ file. `place` names it in errors.
@@ -144,18 +156,18 @@ pub fn npz(
     options: &ReadOptions,
     place: String,
 ) -> Result<DataSet, DataError> {
-    unpack_npz(content, options, place, MOST_UNPACKED)
+    unpack_npz(content, options, &place, MOST_UNPACKED)?.into_set(place)
 }
 
 fn unpack_npz(
     content: impl Read + Seek,
     options: &ReadOptions,
-    place: String,
+    place: &str,
     limit: u64,
-) -> Result<DataSet, DataError> {
+) -> Result<Arrays, DataError> {
     let broken = |error: zip::result::ZipError| {
         DataError::format(
-            &place,
+            place,
             "an NPZ archive as numpy.savez writes it",
             error.to_string(),
             "the file is cut short, damaged or of another kind: get it again",
@@ -170,21 +182,21 @@ fn unpack_npz(
     }
     if names.is_empty() {
         return Err(DataError::Empty {
-            place,
+            place: place.to_owned(),
             expected: "arrays".to_owned(),
         });
     }
-    let (inputs, labels) = choose(&names, options, &place)?;
+    let (inputs, labels) = choose(&names, options, place)?;
     let mut read = |wanted: &String| {
         let index = names.iter().position(|name| name == wanted).unwrap_or(0);
         let mut entry = Limited::new(archive.by_index(index).map_err(broken)?, limit);
         read_array(&mut entry, &format!("{place}, array {wanted}"))
     };
-    let labels = match &labels {
-        None => Labels::default(),
-        Some(labels) => Labels::numbered(read(labels)?.into_labels(&place)?),
-    };
-    read(&inputs)?.into_set(labels, place.clone())
+    Ok(Arrays {
+        labels: labels.as_ref().map(&mut read).transpose()?,
+        class_names: Vec::new(),
+        inputs: read(&inputs)?,
+    })
 }
 
 fn labels_beside(path: &Path) -> Option<PathBuf> {

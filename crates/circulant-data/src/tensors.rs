@@ -8,9 +8,8 @@ use std::path::Path;
 
 use safetensors::tensor::{Dtype, Metadata};
 
-use super::array::{Array, Element, choose, count, read_numbers};
+use super::array::{Array, Arrays, Element, choose, count, read_numbers};
 use super::error::DataError;
-use super::labels::Labels;
 use super::options::ReadOptions;
 use super::read::DataSet;
 use super::stream::{damage, open, read_exactly};
@@ -23,37 +22,46 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<DataSet, DataError> {
     parse(open(path)?, options, path.display().to_string())
 }
 
+/// The tensors of [`read`].
+pub(crate) fn arrays(path: &Path, options: &ReadOptions) -> Result<Arrays, DataError> {
+    parse_arrays(open(path)?, options, &path.display().to_string())
+}
+
 /// Reads inputs and labels from the bytes of a file. `place` names it in errors.
 pub fn parse(
-    mut reader: impl Read + Seek,
+    reader: impl Read + Seek,
     options: &ReadOptions,
     place: String,
 ) -> Result<DataSet, DataError> {
-    let (start, metadata) = read_header(&mut reader, &place)?;
+    parse_arrays(reader, options, &place)?.into_set(place)
+}
+
+fn parse_arrays(
+    mut reader: impl Read + Seek,
+    options: &ReadOptions,
+    place: &str,
+) -> Result<Arrays, DataError> {
+    let (start, metadata) = read_header(&mut reader, place)?;
     let mut names = metadata.offset_keys();
     names.sort();
     if names.is_empty() {
         return Err(DataError::Empty {
-            place,
+            place: place.to_owned(),
             expected: "tensors".to_owned(),
         });
     }
-    let (inputs, labels) = choose(&names, options, &place)?;
+    let (inputs, labels) = choose(&names, options, place)?;
     let class_names = metadata
         .metadata()
         .as_ref()
         .and_then(|text| text.get("classes"));
     let class_names = class_names.map(|names| names.split(',').map(str::to_owned).collect());
-    let labels = match labels {
-        None => Labels::default(),
-        Some(name) => Labels {
-            values: Some(
-                read_tensor(&mut reader, start, &metadata, &name, &place)?.into_labels(&place)?,
-            ),
-            names: class_names.unwrap_or_default(),
-        },
-    };
-    read_tensor(&mut reader, start, &metadata, &inputs, &place)?.into_set(labels, place)
+    let mut read = |name: &String| read_tensor(&mut reader, start, &metadata, name, place);
+    Ok(Arrays {
+        labels: labels.as_ref().map(&mut read).transpose()?,
+        class_names: class_names.unwrap_or_default(),
+        inputs: read(&inputs)?,
+    })
 }
 
 /// Whether the start of a file can be safetensors.

@@ -25,7 +25,8 @@ use circulant_data::Split;
 /// `last layer`, which knows the weights of the read-out and is the largest as a rule. They are about the network at
 /// the posterior's mean; networks drawn from the posterior give the distributions. Two more are about what `predict`
 /// says, with the same samples and seed: the class of the largest probability averaged over networks. With labels, a radius counts where the
-/// class is right; without, it is about the predicted class.
+/// class is right; without, it is about the predicted class. Of a table, the
+/// median radius is also given as the change of each column alone, in its own unit.
 #[derive(Args)]
 #[command(
     after_help = "The file of --out has one row per input: index, file (of pictures), class (predicted), label (where known), margin,
@@ -237,6 +238,12 @@ fn plain(summary: &CertificationSummary, source: &str) -> String {
     for at in &summary.certified {
         let name = format!("{what} {}", at.radius);
         text.push_str(&line(&name, at.share.map(|share| format!("{share:.4}"))));
+    }
+    if !summary.units.is_empty() {
+        text.push_str("\none column alone may change by, at the median input\n");
+        for unit in &summary.units {
+            text.push_str(&format!("  {:<26}{:>18.6}\n", unit.column, unit.radius));
+        }
     }
     if let (Some(average), Some(drawn)) = (&summary.average, drawn) {
         text.push_str(&of_average(average, drawn.samples));

@@ -1,5 +1,7 @@
 //! `circulant evaluate`: how right a model is, how well it knows that, and whether it notices out-of-distribution inputs.
 
+mod targets;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
@@ -7,7 +9,7 @@ use circulant::bayes::Predictions;
 use circulant::metrics::{Bootstrap, ClassificationIntervals, Probabilities};
 use clap::{Args, ValueEnum};
 
-use super::guarantee::Coverage;
+use super::guarantee::{Coverage, NOT_FOR_NUMBERS};
 use super::output::{json_line, print};
 use super::reading::Reading;
 use crate::experiments::config::DataConfig;
@@ -19,6 +21,7 @@ use crate::experiments::gallery::galleries;
 use crate::experiments::loaded::LoadedRun;
 use crate::experiments::metrics::{Metrics, OodEvaluation};
 use crate::experiments::ood_score::{Score, Scorer};
+use crate::experiments::regression::LoadedRegression;
 use crate::experiments::source::part;
 use crate::report::figure::{Drawing, Reliability};
 use crate::report::{Document, Figure, Section};
@@ -30,7 +33,7 @@ use circulant_data::{ImageSet, Split, folder};
 ///
 /// Accuracy, NLL, Brier score and calibration on labelled data, and how well the predictive entropy tells other
 /// data apart (AUROC, FPR at 95 % true positives). Without --data the test part of the training data is
-/// used.
+/// used. Where the target is a number: RMSE, log likelihood, CRPS, and how often intervals hold it.
 #[derive(Args)]
 #[command(after_help = "Examples:
   circulant evaluate runs/first --ood fashion-mnist
@@ -80,6 +83,10 @@ impl Evaluate {
     pub fn run(&self) -> anyhow::Result<()> {
         ensure!(self.samples > 0, "--samples: expected 1 or more, got 0");
         let guarantee = self.coverage.guarantee()?;
+        if let Some(run) = LoadedRegression::open(&self.run)? {
+            ensure!(guarantee.is_none(), "{NOT_FOR_NUMBERS}");
+            return self.targets(&run);
+        }
         let run = LoadedRun::open(&self.run)?;
         let set = self.labelled(&run)?;
         let labels = run.classes_of(&set)?;

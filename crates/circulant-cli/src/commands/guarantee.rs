@@ -6,6 +6,9 @@ use clap::{Args, ValueEnum};
 
 use crate::experiments::conformal::Guarantee;
 
+/// Where the target is a number.
+pub(super) const NOT_FOR_NUMBERS: &str = "--coverage: it is for classes, and this run predicts a number; leave it out, the intervals of numbers hold 90 %";
+
 /// Which classes belong to a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Sets {

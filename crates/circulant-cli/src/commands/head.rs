@@ -118,7 +118,7 @@ impl Head {
         config.check()?;
         let facts = DataFacts::of(&held.training);
         let normalisation = config.data.normalisation.clone();
-        let data = source::labelled(&held.training, &normalisation, facts.classes)?;
+        let data = source::labelled(&held.training, &normalisation, facts.classes, None)?;
         let folder = RunFolder::at(&self.out.join("run"), config, facts)?;
         let trained = train(&folder, &data, &interrupt, folder.config.model.kind.title())?;
         if trained.stop == Stop::Asked {

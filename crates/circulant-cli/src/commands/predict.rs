@@ -1,19 +1,23 @@
 //! `circulant predict`: the classes of inputs, with what the network does not know about them.
 
+mod targets;
+
 use std::path::PathBuf;
 
+use anyhow::ensure;
 use circulant::bayes::Predictions;
 use circulant::conformal::PredictionSets;
 use clap::Args;
 use serde::Serialize;
 
-use super::guarantee::Coverage;
+use super::guarantee::{Coverage, NOT_FOR_NUMBERS};
 use super::output::{OutFile, RowFormat, print};
 use super::reading::Reading;
 use crate::experiments::config::{DataConfig, Draw};
 use crate::experiments::evaluation::Sampling;
 use crate::experiments::loaded::LoadedRun;
 use crate::experiments::ood_score::{Score, Scorer};
+use crate::experiments::regression::LoadedRegression;
 use crate::experiments::version::VERSION;
 use crate::files::write;
 use circulant_data::{ImageSet, Split, npy};
@@ -23,7 +27,8 @@ use circulant_data::{ImageSet, Split, npy};
 /// Averages the class probabilities over networks drawn from the posterior. Per input: the most probable class, the
 /// probability of every class, the predictive entropy (all uncertainty, in nats), the expected entropy (what
 /// more training data would not remove) and the mutual information (what more data would remove; high for inputs unlike
-/// the training data). Labels are not needed.
+/// the training data). Labels are not needed. Where the target is a number: its mean, its standard deviation with the two parts of it
+/// (noise, and what more data would remove), and the central 90 % interval, in the target's own unit.
 #[derive(Args)]
 #[command(after_help = "The file's name says its format:
   .csv    index, file (of pictures), class, name, probability_0, probability_1, ..., predictive_entropy, expected_entropy,
@@ -33,6 +38,7 @@ use circulant_data::{ImageSet, Split, npy};
   .npy    float32 [inputs, classes + 3]: the probabilities of all classes, then predictive entropy,
           expected entropy, mutual information; with --score also the score, with --coverage 1 or 0 for every class, whether
           it is in the set
+Where the target is a number, the entries are mean, deviation, aleatoric, epistemic, lower, upper.
 
 Examples:
   circulant predict runs/first --data mnist --out predictions.csv
@@ -103,6 +109,10 @@ impl Predict {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         let guarantee = self.coverage.guarantee()?;
+        if let Some(run) = LoadedRegression::open(&self.run)? {
+            ensure!(guarantee.is_none(), "{NOT_FOR_NUMBERS}");
+            return self.targets(&run);
+        }
         let run = LoadedRun::open(&self.run)?;
         let mut options = DataConfig {
             // Row by row as in the file.

@@ -1,6 +1,7 @@
 //! `circulant reproduce`: the paper's experiments.
 
 mod heads;
+mod tables;
 mod vit;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ enum Experiment {
     Mnist(Mnist),
     Heads(Box<heads::Heads>),
     Vit(vit::Vit),
+    Tables(tables::Tables),
 }
 
 impl Reproduce {
@@ -40,6 +42,7 @@ impl Reproduce {
             Experiment::Mnist(command) => command.run(),
             Experiment::Heads(command) => command.run(),
             Experiment::Vit(command) => command.run(),
+            Experiment::Tables(command) => command.run(),
         }
     }
 }

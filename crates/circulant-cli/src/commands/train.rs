@@ -1,5 +1,7 @@
 //! `circulant train`: a model on one's own data.
 
+mod table;
+
 use std::path::PathBuf;
 
 use anyhow::{bail, ensure};
@@ -7,20 +9,26 @@ use circulant::bayes::Stop;
 use clap::Args;
 use serde::Serialize;
 
+use self::table::{ModelChoice, Prepared, TableFlags, ensure_finished};
 use super::output::{json_line, print};
 use super::reading::Reading;
 use crate::experiments::baseline::{check_training, warning};
-use crate::experiments::config::{Difference, Inference, ModelKind, RunConfig};
+use crate::experiments::config::{Difference, Inference, RunConfig};
 use crate::experiments::evaluation::{Sampling, labels_of};
 use crate::experiments::folder::{DataFacts, RunFolder};
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::metrics::Metrics;
+use crate::experiments::regression::read_again;
+use crate::experiments::table::read as read_table;
 use crate::experiments::training::{Trained, train};
 use crate::experiments::{Held, source};
 use circulant::metrics::{ClassMetrics, class_metrics};
 use circulant_data::{Normalisation, Split};
 
-/// Train a model on images or features.
+/// Train a model on images, or on a table of columns.
+///
+/// A table (CSV, or an array [n, d]) is standardised column by column, text is coded, and the model's size is chosen by the
+/// evidence; whether its target is a class or a number is recognised.
 ///
 /// Settings come from a TOML file (--config) and from flags; flags win. All of them, also those left out, are
 /// written into the run's folder as config.toml, beside the steps and checkpoints. Ctrl-C stops with a
@@ -30,7 +38,8 @@ use circulant_data::{Normalisation, Split};
   circulant train --data mnist --out runs/first
   circulant train --data pictures/ --size 32x32 --model spectral-bccb --channels 4 --out runs/pictures
   circulant train --data mnist --model block-circulant --block 28 --width 256 --out runs/blocks
-  circulant train --data table.csv --label-name class --inference point --out runs/table
+  circulant train --data table.csv --out runs/table
+  circulant train --data houses.csv --target price --missing median --validation 100 --out runs/houses
   circulant train --config settings.toml --seed 7 --out runs/seven
   circulant train --resume runs/first --steps 5000")]
 pub struct Train {
@@ -53,9 +62,10 @@ pub struct Train {
     /// Scale inputs by mean and standard deviation of the training set, per channel.
     #[arg(long)]
     standardise: bool,
-    /// The hidden layers [default: spectral-circulant].
-    #[arg(long, value_enum)]
-    model: Option<ModelKind>,
+    /// The hidden layers: auto (for tables: the size with the largest evidence), spectral-bccb, spectral-circulant, bccb,
+    /// circulant, conv2d or dense [default: auto for tables, else spectral-circulant].
+    #[arg(long, value_name = "MODEL", value_parser = table::parse_model)]
+    model: Option<ModelChoice>,
     /// Output channels of BCCB and convolutional layers.
     #[arg(long, value_name = "N")]
     channels: Option<usize>,
@@ -119,7 +129,9 @@ pub struct Train {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    // Last: its heading holds for all flags that follow.
+    // Last: their headings hold for all flags that follow.
+    #[command(flatten)]
+    columns: TableFlags,
     #[command(flatten)]
     reading: Reading,
 }
@@ -142,25 +154,25 @@ impl Train {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         let interrupt = Interrupt::listen()?;
-        let (folder, held) = match &self.resume {
+        let prepared = match &self.resume {
             Some(path) => self.reopen(path)?,
-            None => self.create()?,
+            None => self.create(&interrupt)?,
+        };
+        let (folder, held) = match prepared {
+            Prepared::Classes(folder, held) => (folder, held),
+            Prepared::Numbers(folder, learned) => {
+                return self.train_numbers(&folder, &learned, &interrupt);
+            }
         };
         let data = source::labelled(
             &held.training,
             &folder.config.data.normalisation,
             folder.facts.data.classes,
+            folder.config.training.class_weight,
         )?;
         let title = folder.config.model.kind.title();
         let trained = train(&folder, &data, &interrupt, title)?;
-        if trained.stop == Stop::Asked {
-            bail!(
-                "stopped at step {} of {}, with a checkpoint; resume with `circulant train --resume {}`",
-                trained.steps,
-                folder.config.training.steps,
-                folder.path().display()
-            );
-        }
+        ensure_finished(&folder, trained.stop, trained.steps)?;
         self.report(&folder, &held, trained)
     }
 
@@ -258,7 +270,6 @@ impl Train {
         replace!(
             data => data.train,
             validation => data.validation,
-            model => model.kind,
             channels => model.channels,
             width => model.width,
             modes => model.modes,
@@ -279,7 +290,11 @@ impl Train {
             checkpoint_every => training.checkpoint_every,
             seed => training.seed,
         );
+        if let Some(ModelChoice::Kind(kind)) = self.model {
+            config.model.kind = kind;
+        }
         self.reading.apply(&mut config.data);
+        self.columns.apply(&mut config);
         match self.slope.as_deref() {
             None => {}
             Some("learned") => config.posterior.learn_slope = true,
@@ -295,12 +310,16 @@ impl Train {
         Ok(config)
     }
 
-    fn create(&self) -> anyhow::Result<(RunFolder, Held)> {
+    fn create(&self, interrupt: &Interrupt) -> anyhow::Result<Prepared> {
         let out = self
             .out
             .as_ref()
             .expect("required unless --resume is there");
         let mut config = self.settings()?;
+        if let Some(raw) = read_table(&config.data)? {
+            return self.create_table(out, config, raw, interrupt);
+        }
+        self.ensure_no_table_flags(&config)?;
         let set = source::images(&config.data.train, Split::Train, &config.data)?;
         let unsaid = self.validation.is_none() && self.config.is_none();
         if let Some(count) = source::tenth(&config.data.train, &set).filter(|_| unsaid) {
@@ -317,20 +336,26 @@ impl Train {
         }
         let facts = DataFacts::of(&held.training);
         let folder = RunFolder::create(out, config, facts)?;
-        Ok((folder, held))
+        Ok(Prepared::Classes(folder, held))
     }
 
-    fn reopen(&self, path: &std::path::Path) -> anyhow::Result<(RunFolder, Held)> {
+    fn reopen(&self, path: &std::path::Path) -> anyhow::Result<Prepared> {
         let mut folder = RunFolder::open(path)?;
         let config = self.resumed(&folder)?;
         folder.clean();
         let data = &folder.config.data;
-        let set = source::images(&data.train, Split::Train, data)?;
-        let held = Held::out_of(set, data)?;
-        let (was, is) = (
-            &folder.facts.data.fingerprint,
-            held.training.fingerprint().to_string(),
-        );
+        let numbers = folder.facts.data.likelihood().is_some();
+        let prepared = if numbers {
+            Err(read_again(data)?)
+        } else {
+            let set = source::images(&data.train, Split::Train, data)?;
+            Ok(Held::out_of(set, data)?)
+        };
+        let fingerprint = match &prepared {
+            Ok(held) => held.training.fingerprint().to_string(),
+            Err(learned) => table::fingerprint(learned)?,
+        };
+        let (was, is) = (&folder.facts.data.fingerprint, fingerprint);
         ensure!(
             *was == is,
             "{}: the data have changed since this run began: expected the fingerprint {was}, found {is}; \
@@ -340,7 +365,10 @@ impl Train {
         if config != folder.config {
             folder.set_config(config)?;
         }
-        Ok((folder, held))
+        Ok(match prepared {
+            Ok(held) => Prepared::Classes(folder, held),
+            Err(learned) => Prepared::Numbers(folder, Box::new(learned)),
+        })
     }
 
     /// The settings of a run that is resumed. Flags may say again what the run has, and change what it does not depend on.

@@ -15,7 +15,7 @@ use super::layer_figures;
 use super::loaded::LoadedRun;
 use super::progress::{Busy, WorkProgress};
 use super::source::tensor;
-use circulant_data::ImageSet;
+use circulant_data::{ImageSet, TableSchema};
 
 /// The probability that the prior's bounds do not hold.
 pub const DELTA: f64 = 0.05;
@@ -55,12 +55,41 @@ pub struct CertificationSummary {
     pub radii: Radii<Quantiles>,
     /// Per radius, the share of all inputs that are certified that far (and right, where labels are known).
     pub certified: Vec<CertifiedAt>,
+    /// Of a table: how far one column alone may change, in its own unit, without another decision, at the median input.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<ColumnRadius>,
     /// Over networks drawn from the posterior.
     pub posterior: Option<PosteriorSummary>,
     /// Of the class that `predict` gives with the same samples and seed: the largest probability averaged over them.
     pub average: Option<AverageSummary>,
     /// `1 - DELTA`, the probability with which the prior's bounds hold together.
     pub prior_probability: f64,
+}
+
+/// A radius of one column.
+#[derive(Debug, Clone, Serialize)]
+pub struct ColumnRadius {
+    /// Its name.
+    pub column: String,
+    /// The median of the largest radius, times the column's deviation in training.
+    pub radius: f64,
+}
+
+/// The radii of standardised inputs in the units of the columns.
+fn units(run: &LoadedRun, radii: &Radii<Quantiles>) -> Vec<ColumnRadius> {
+    let largest = radii.last_layer.as_ref().unwrap_or(&radii.sqrt_two).median;
+    let columns = run
+        .folder
+        .facts
+        .data
+        .table
+        .iter()
+        .flat_map(TableSchema::units);
+    let radius = |(column, deviation): (&str, f64)| ColumnRadius {
+        column: column.to_owned(),
+        radius: largest * deviation,
+    };
+    columns.map(radius).collect()
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -296,6 +325,7 @@ impl Certification {
             lipschitz: certificates.network.upper().get(),
             rounding: certificates.rounding.get(),
             input_norm: certificates.input_norm.get(),
+            units: units(run, &certificates.radii()),
             radii: certificates.radii(),
             certified: {
                 let radii = self.radii.iter();

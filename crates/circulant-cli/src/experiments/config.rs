@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::version::{self, VERSION};
-use circulant_data::Normalisation;
+use circulant_data::{Normalisation, TableOptions, TableSchema};
 
 pub use file::Difference;
 
@@ -102,6 +102,15 @@ pub struct DataConfig {
     pub draw: Draw,
     /// How pixels become floats.
     pub normalisation: Normalisation,
+    /// How a table of columns is understood; none for images and plain features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<TableOptions>,
+    /// What was learned from the columns of the training table; it is kept in `run.json`.
+    #[serde(skip)]
+    pub schema: Option<TableSchema>,
+    /// Rows with missing cells are an error even where training left them out: every row gets a prediction.
+    #[serde(skip)]
+    pub every_row: bool,
 }
 
 impl Default for DataConfig {
@@ -119,6 +128,9 @@ impl Default for DataConfig {
             validation: 0,
             draw: Draw::default(),
             normalisation: Normalisation::Unit,
+            table: None,
+            schema: None,
+            every_row: false,
         }
     }
 }
@@ -237,6 +249,9 @@ pub struct ModelConfig {
     pub block: Option<usize>,
     /// The number of hidden layers.
     pub depth: usize,
+    /// Outputs of a dense layer before the hidden layers, for tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lift: Option<usize>,
     /// What the initial weights of the hidden layers are multiplied by.
     pub initial_scale: f64,
 }
@@ -250,6 +265,7 @@ impl Default for ModelConfig {
             modes: None,
             block: None,
             depth: 1,
+            lift: None,
             initial_scale: 4.0,
         }
     }
@@ -283,6 +299,9 @@ pub struct PosteriorConfig {
     pub slope: f64,
     /// Learns the slope instead.
     pub learn_slope: bool,
+    /// The prior deviation of the weights of dense layers, times the square root of their number of inputs; 1 per weight without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_deviation: Option<f64>,
 }
 
 impl Default for PosteriorConfig {
@@ -294,8 +313,17 @@ impl Default for PosteriorConfig {
             prior_deviation: 1.0,
             slope: 1.0,
             learn_slope: false,
+            weight_deviation: None,
         }
     }
+}
+
+/// What examples count in training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClassWeight {
+    /// All classes the same, however many examples they have.
+    Balanced,
 }
 
 /// Stochastic variational inference with Adam.
@@ -315,6 +343,9 @@ pub struct TrainingConfig {
     pub samples: usize,
     /// The weight of the KL term; 1 is the evidence bound.
     pub kl_weight: f64,
+    /// The weight of the classes' examples, if not one each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class_weight: Option<ClassWeight>,
     /// The seed of initial parameters, batches and samples.
     pub seed: u64,
     /// Stops when the smoothed loss has not improved for that many steps.
@@ -336,6 +367,7 @@ impl Default for TrainingConfig {
             final_rate: None,
             samples: 4,
             kl_weight: 1.0,
+            class_weight: None,
             seed: 0,
             patience: None,
             norm_limit: None,
@@ -370,6 +402,10 @@ impl RunConfig {
                 Some(self.posterior.prior_deviation),
             ),
             ("model.initial_scale", Some(self.model.initial_scale)),
+            (
+                "posterior.weight_deviation",
+                self.posterior.weight_deviation,
+            ),
         ];
         for (what, number) in positive {
             let number = number.unwrap_or(1.0);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anyhow::Context;
 use circulant::bayes::Bayesian;
 use circulant::models::{ImageClassifier, ImageClassifierConfig, ParameterCount, SavedClassifier};
 
@@ -13,6 +14,8 @@ use circulant_data::Normalisation;
 
 /// The note with the steps of training.
 const STEPS: &str = "steps";
+/// The note with what was learned from the columns of a table.
+const TABLE: &str = "table";
 
 /// Describes the classifier of a run.
 pub fn describe(folder: &RunFolder, steps: u64) -> SavedClassifier {
@@ -24,7 +27,8 @@ pub fn describe(folder: &RunFolder, steps: u64) -> SavedClassifier {
         .with_width(config.model.width)
         .with_modes(config.model.modes)
         .with_block(config.model.block)
-        .with_depth(config.model.depth);
+        .with_depth(config.model.depth)
+        .with_lift(config.model.lift);
     let bayesian = config.posterior.inference == Inference::Bayesian;
     let mut saved = SavedClassifier::new(&model, bayesian.then_some(config.posterior.rank));
     saved.learned_slope = config.posterior.learn_slope;
@@ -47,6 +51,13 @@ pub fn describe(folder: &RunFolder, steps: u64) -> SavedClassifier {
     saved
         .notes
         .insert("command".to_owned(), folder.facts.facts.command.clone());
+    let schema = data
+        .table
+        .as_ref()
+        .and_then(|schema| serde_json::to_string(schema).ok());
+    saved
+        .notes
+        .extend(schema.map(|schema| (TABLE.to_owned(), schema)));
     saved
 }
 
@@ -61,6 +72,7 @@ pub fn load(path: &Path) -> anyhow::Result<LoadedRun> {
     config.model.modes = saved.modes;
     config.model.block = saved.block;
     config.model.depth = saved.depth;
+    config.model.lift = saved.lift;
     config.posterior.learn_slope = saved.learned_slope;
     config.posterior.slope = saved.slope;
     config.posterior.prior_deviation = saved.prior_deviation;
@@ -80,6 +92,16 @@ pub fn load(path: &Path) -> anyhow::Result<LoadedRun> {
     };
     let note = |key: &str| saved.notes.get(key).cloned().unwrap_or_default();
     let steps = note(STEPS).parse().unwrap_or(0);
+    let schema = match saved.notes.get(TABLE) {
+        None => None,
+        Some(text) => Some(serde_json::from_str(text).with_context(|| {
+            format!(
+                "{}: the columns of its table are not understood; save the classifier again",
+                path.display()
+            )
+        })?),
+    };
+    config.data.schema.clone_from(&schema);
     let [channels, height, width] = saved.image;
     let count = ParameterCount::of(&network.mean());
     let facts = RunFacts {
@@ -90,6 +112,7 @@ pub fn load(path: &Path) -> anyhow::Result<LoadedRun> {
             classes: saved.classes,
             class_names: saved.class_names.clone(),
             fingerprint: note("data"),
+            table: schema.clone(),
         },
         weights: count.weights,
         biases: count.biases,

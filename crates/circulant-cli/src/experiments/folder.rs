@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use circulant::bayes::{Bayesian, StepReport};
-use circulant::models::{ImageClassifier, ParameterCount};
+use circulant::bayes::{Bayesian, Network, StepReport};
+use circulant::models::{ImageClassifier, Likelihood, ParameterCount, TargetNetwork};
 use circulant::train::UNFINISHED;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,12 +21,11 @@ use serde::{Deserialize, Serialize};
 use super::config::RunConfig;
 use super::facts::Facts;
 use super::lines::{self, Log};
-use super::metrics::Metrics;
 use super::model;
 use super::version::{self, Versioned};
 use crate::files::write;
 use crate::report::Document;
-use circulant_data::ImageSet;
+use circulant_data::{ImageSet, TableSchema, TableTask};
 
 /// The data that a run learned from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +40,9 @@ pub struct DataFacts {
     pub class_names: Vec<String>,
     /// The SHA-256 of shape, pixels and labels.
     pub fingerprint: String,
+    /// What was learned from the columns of a table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<TableSchema>,
 }
 
 impl DataFacts {
@@ -52,6 +54,16 @@ impl DataFacts {
             classes: set.labels().classes(),
             class_names: set.labels().names.clone(),
             fingerprint: set.fingerprint().to_string(),
+            table: None,
+        }
+    }
+
+    /// How the targets of a regression are distributed; none for classes.
+    pub fn likelihood(&self) -> Option<Likelihood> {
+        match &self.table.as_ref()?.task {
+            TableTask::Classification { .. } => None,
+            TableTask::Regression { .. } => Some(Likelihood::Gaussian),
+            TableTask::Counts { .. } => Some(Likelihood::Poisson),
         }
     }
 
@@ -136,8 +148,17 @@ impl RunFolder {
 
     /// Makes the folder for a new run. A folder with anything in it is left alone.
     pub fn create(path: &Path, config: RunConfig, data: DataFacts) -> anyhow::Result<Self> {
-        let network = model::network(&config, data.image(), data.classes)?;
-        let count = ParameterCount::of(&network.mean());
+        let count = match data.likelihood() {
+            None => {
+                let network = model::network(&config, data.image(), data.classes)?;
+                ParameterCount::of(&network.mean())
+            }
+            Some(likelihood) => {
+                let columns = data.image()[2];
+                let network = model::target_network(&config, columns, likelihood)?;
+                ParameterCount::of(&network.mean())
+            }
+        };
         claim(path)?;
         let facts = RunFacts {
             facts: Facts::gather(),
@@ -172,8 +193,9 @@ impl RunFolder {
             "{} holds no run: expected a folder with the file {CONFIG}, as `circulant train` makes it",
             path.display()
         );
-        let config = RunConfig::read_complete(&path.join(CONFIG))?;
-        let facts = read_facts(path)?;
+        let mut config = RunConfig::read_complete(&path.join(CONFIG))?;
+        let facts: RunFacts = read_facts(path)?;
+        config.data.schema.clone_from(&facts.data.table);
         Ok(Self {
             path: path.to_owned(),
             config,
@@ -204,6 +226,33 @@ impl RunFolder {
 
     /// The trained network, and the steps that it was trained for.
     pub fn network(&self) -> anyhow::Result<(Bayesian<ImageClassifier>, u64)> {
+        let data = &self.facts.data;
+        ensure!(
+            data.likelihood().is_none(),
+            "{} predicts numbers, not classes: `circulant predict` and `evaluate` know it, this command does not",
+            self.path.display()
+        );
+        self.load(data.classes, || {
+            model::network(&self.config, data.image(), data.classes)
+        })
+    }
+
+    /// The trained network of a regression, and the steps that it was trained for.
+    pub fn target_network(
+        &self,
+        likelihood: Likelihood,
+    ) -> anyhow::Result<(Bayesian<TargetNetwork>, u64)> {
+        let columns = self.facts.data.image()[2];
+        self.load(likelihood.outputs(), || {
+            model::target_network(&self.config, columns, likelihood)
+        })
+    }
+
+    fn load<M: Network>(
+        &self,
+        outputs: usize,
+        network: impl FnOnce() -> anyhow::Result<Bayesian<M>>,
+    ) -> anyhow::Result<(Bayesian<M>, u64)> {
         let path = self.checkpoint();
         if !path.exists() {
             bail!(
@@ -212,12 +261,10 @@ impl RunFolder {
                 self.path.display()
             );
         }
-        let data = &self.facts.data;
         let load = || {
-            let (image, bytes) = (data.image(), fs::metadata(&path)?.len());
-            model::ensure_fits(&self.config, image, data.classes, bytes)?;
-            let network = model::network(&self.config, image, data.classes)?;
-            anyhow::Ok(network.load_checkpoint(&path)?)
+            let (image, bytes) = (self.facts.data.image(), fs::metadata(&path)?.len());
+            model::ensure_fits(&self.config, image, outputs, bytes)?;
+            anyhow::Ok(network()?.load_checkpoint(&path)?)
         };
         load().with_context(|| {
             format!(
@@ -246,7 +293,7 @@ impl RunFolder {
     }
 
     /// Writes `metrics.json`.
-    pub fn write_metrics(&self, metrics: &Metrics) -> anyhow::Result<()> {
+    pub fn write_metrics(&self, metrics: &impl Serialize) -> anyhow::Result<()> {
         self.write(METRICS, &pretty(metrics)?)
     }
 

@@ -59,6 +59,7 @@ impl LoadedRun {
             image: Some(image),
             // Features are no pictures of one row.
             fits: Some(image).filter(|[_, height, _]| *height > 1),
+            every_row: true,
             labels_optional: true,
             ..self.folder.config.data.clone()
         }

@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | `config.rs` | all settings of a run, as a TOML file has them |
 //! | `model.rs` | from settings to a Bayesian network |
+//! | `table.rs`, `auto.rs` | tables of columns; the model that the evidence chooses for one |
+//! | `regression.rs` | tables whose target is a number |
 //! | `source.rs` | images by name or path |
 //! | `picture_list.rs` | a pattern, or a list on stdin, as files |
 //! | `features.rs` | images through a frozen encoder into a file |
@@ -23,9 +25,11 @@
 //! | `version.rs` | the version of everything that is written |
 //! | `facts.rs` | versions, commit, machine |
 //! | `mnist/` | the paper's first experiment and its report |
+//! | `tables/` | tables with given splits |
 //! | `heads/` | the second one: heads on frozen features |
 //! | `vit/` | the third one: vision transformers, dense and spectral |
 
+pub mod auto;
 pub mod baseline;
 pub mod certification;
 pub mod config;
@@ -51,7 +55,10 @@ pub mod model;
 pub mod ood_score;
 pub mod picture_list;
 pub mod progress;
+pub mod regression;
 pub mod source;
+pub mod table;
+pub mod tables;
 pub mod training;
 pub mod values;
 pub mod variant;

@@ -1,8 +1,12 @@
 //! From settings to a Bayesian network.
 
 use anyhow::{Context, ensure};
+use burn::nn::Linear;
 use circulant::bayes::{Bayesian, BayesianConfig, Site, Slope};
-use circulant::models::{ImageClassifier, ImageClassifierConfig};
+use circulant::models::{
+    HiddenLayer, ImageClassifier, ImageClassifierConfig, Likelihood, TargetNetwork,
+    TargetNetworkConfig,
+};
 
 use super::config::{Inference, RunConfig};
 
@@ -16,8 +20,38 @@ pub fn network(
     let model = classifier(config, image, classes)
         .try_init(&device)
         .context("such a model cannot be made")?;
-    Ok(bayesian(config, &model)?.init(model)?)
+    Ok(sites(config, &model, "")?.init(model)?)
 }
+
+/// The same for a table whose target is a number or a count.
+pub fn target_network(
+    config: &RunConfig,
+    columns: usize,
+    likelihood: Likelihood,
+) -> anyhow::Result<Bayesian<TargetNetwork>> {
+    let device = circulant::cpu().autodiff();
+    let layers = classifier(config, [1, 1, columns], likelihood.outputs());
+    let model = TargetNetworkConfig::new(layers, likelihood)
+        .try_init(&device)
+        .context("such a model cannot be made")?;
+    let sites = sites(config, &model.layers, "layers.")?;
+    let sites = match likelihood {
+        Likelihood::Poisson => sites,
+        // A scale, which standardised targets have between 0.01 and 1.
+        _ => sites.with_site(
+            "noise",
+            Site::mean_field(NOISE_PRIOR).with_initial_deviation(0.05),
+        ),
+    };
+    let sites = match config.posterior.inference {
+        Inference::Bayesian => sites,
+        Inference::Point => sites.into_point_estimate(),
+    };
+    Ok(sites.init(model)?)
+}
+
+/// The prior deviation of the logarithm of the noise.
+const NOISE_PRIOR: f64 = 3.0;
 
 /// Refuses sizes that a file of so many bytes cannot have, before they fill the memory.
 pub fn ensure_fits(
@@ -46,17 +80,35 @@ fn classifier(config: &RunConfig, image: [usize; 3], classes: usize) -> ImageCla
         .with_modes(config.model.modes)
         .with_block(config.model.block)
         .with_depth(config.model.depth)
+        .with_lift(config.model.lift)
         .with_initial_scale(config.model.initial_scale)
         .with_seed(config.training.seed)
 }
 
-/// Posterior and prior of every parameter.
-fn bayesian(config: &RunConfig, model: &ImageClassifier) -> anyhow::Result<BayesianConfig> {
+/// Posterior and prior of every parameter of a classifier, which is in the field `before` of the network.
+fn sites(
+    config: &RunConfig,
+    model: &ImageClassifier,
+    before: &str,
+) -> anyhow::Result<BayesianConfig> {
     let posterior = &config.posterior;
     let deviation = posterior.initial_deviation;
     let mut sites = BayesianConfig::new()
         .with_default(Site::default().with_relative_deviation(deviation))
         .with_seed(config.training.seed);
+    if let Some(size) = posterior.weight_deviation {
+        let weight = |layer: &Linear| {
+            let [inputs, _] = layer.weight.dims();
+            let deviation = size / (inputs.max(1) as f64).sqrt();
+            Site::mean_field(deviation).with_relative_deviation(posterior.initial_deviation)
+        };
+        for (name, layer) in model.hidden_layers() {
+            if let HiddenLayer::Dense(layer) = layer {
+                sites = sites.with_site(format!("{before}{name}.weight"), weight(layer));
+            }
+        }
+        sites = sites.with_site(format!("{before}output.weight"), weight(&model.output));
+    }
     for (name, layer) in model.hidden_layers() {
         let Some(layout) = layer.spectrum_layout() else {
             continue;
@@ -73,7 +125,7 @@ fn bayesian(config: &RunConfig, model: &ImageClassifier) -> anyhow::Result<Bayes
         let site = site
             .with_rank(posterior.rank)
             .with_relative_deviation(deviation);
-        sites = sites.with_site(format!("{name}.coordinates"), site);
+        sites = sites.with_site(format!("{before}{name}.coordinates"), site);
     }
     Ok(match posterior.inference {
         Inference::Bayesian => sites,

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use burn::tensor::{Tensor, TensorData};
 use circulant::data::{BatchOrder, ByteScale, LabelledData};
 
-use super::config::{DataConfig, Draw};
+use super::config::{ClassWeight, DataConfig, Draw};
 use super::picture_list;
 use super::progress::{Busy, WorkProgress};
 use circulant_data::known::{DRAWN, names};
@@ -47,11 +47,16 @@ pub fn few(set: &ImageSet, count: usize) -> anyhow::Result<ImageSet> {
 }
 
 /// Runs that differ in their own seed learn from the same examples and are evaluated on the same ones.
-const DRAW_SEED: u64 = 0;
+pub(super) const DRAW_SEED: u64 = 0;
 
 /// The indices of `count` examples, sorted: drawn by a seed, every class with its share and, as far as `count` goes, with at
 /// least one. Every class keeps `spare` examples if there are enough others. Examples without labels are of one class.
-fn stratified(set: &ImageSet, count: usize, seed: u64, spare: usize) -> anyhow::Result<Vec<usize>> {
+pub(super) fn stratified(
+    set: &ImageSet,
+    count: usize,
+    seed: u64,
+    spare: usize,
+) -> anyhow::Result<Vec<usize>> {
     let unlabelled = vec![0; set.len()];
     let labels = set.labels().values.as_ref().unwrap_or(&unlabelled);
     /// Examples of a class, and how many of them to take.
@@ -103,8 +108,9 @@ pub fn part(place: &str, default: Split) -> (&str, Split) {
     (place, default)
 }
 
-fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<ImageSet> {
-    let reading = ReadOptions {
+/// What the readers are told.
+pub(super) fn reading(split: Split, options: &DataConfig) -> ReadOptions {
+    ReadOptions {
         split,
         labels: options.labels.clone(),
         input_name: options.input_name.clone(),
@@ -114,7 +120,11 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
             .or(options.fits.map(|[_, height, width]| [height, width])),
         channels: options.fits.map(|[channels, ..]| channels),
         labels_optional: options.labels_optional,
-    };
+    }
+}
+
+fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<ImageSet> {
+    let reading = reading(split, options);
     if let Some(files) = picture_list::files(place)? {
         let _busy = Busy::new(format!("reading {place}"));
         return scaled(flat::read_files(&files, &reading, place)?);
@@ -123,6 +133,11 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
     // A folder that happens to have the name of a data set is meant only when it is written as `./mnist`.
     if names().any(|name| name == place) {
         return Ok(load_known(place, split, 0, &Cache::from_environment()?)?);
+    }
+    if let Some(schema) = &options.schema {
+        let set = super::table::encoded(place, &reading, schema, options)?.inputs;
+        let row = [1, 1, set.shape()[1]];
+        return Ok(set.into_images(row)?);
     }
     ensure!(
         path.exists(),
@@ -248,7 +263,7 @@ impl Held {
     }
 }
 
-fn fits(set: &ImageSet, count: usize) -> anyhow::Result<()> {
+pub(super) fn fits(set: &ImageSet, count: usize) -> anyhow::Result<()> {
     ensure!(
         (1..set.len()).contains(&count),
         "data.validation: expected at least 1 and fewer than the {} examples, got {count}",
@@ -274,6 +289,7 @@ pub fn labelled(
     set: &ImageSet,
     normalisation: &Normalisation,
     classes: usize,
+    class_weight: Option<ClassWeight>,
 ) -> anyhow::Result<LabelledData<4>> {
     let (shape, device) = (set.shape(), circulant::cpu());
     let labels = set.labels().required(set.source())?;
@@ -288,7 +304,11 @@ pub fn labelled(
             LabelledData::new(values, shape, labels, classes, &device)
         }
     };
-    data.with_context(|| format!("{} does not suit the model", set.source()))
+    let data = data.with_context(|| format!("{} does not suit the model", set.source()))?;
+    Ok(match class_weight {
+        Some(ClassWeight::Balanced) => data.balanced(),
+        None => data,
+    })
 }
 
 /// Images alone.

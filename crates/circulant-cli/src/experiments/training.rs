@@ -3,11 +3,14 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use anyhow::Context;
-use circulant::bayes::{BayesError, Bayesian, CheckpointPlan, KlWeight, Stop, Svi, SviConfig};
-use circulant::data::LabelledData;
+use anyhow::{Context, ensure};
+use circulant::bayes::{
+    BayesError, Bayesian, CheckpointPlan, KlWeight, Network, Stop, Svi, SviConfig,
+};
+use circulant::data::{LabelledData, RegressionData};
 use circulant::geometry::NormControl;
-use circulant::models::ImageClassifier;
+use circulant::models::{ImageClassifier, Likelihood, TargetNetwork};
+use circulant::task::TrainingSet;
 use circulant::train::CheckpointError;
 
 use super::config::{Inference, RunConfig};
@@ -17,9 +20,9 @@ use super::model;
 use super::progress::WorkProgress;
 
 /// What training gave.
-pub struct Trained {
+pub struct Trained<M = ImageClassifier> {
     /// The network as it is now.
-    pub network: Bayesian<ImageClassifier>,
+    pub network: Bayesian<M>,
     /// Why it stopped.
     pub stop: Stop,
     /// Steps done, those of earlier processes included.
@@ -31,12 +34,12 @@ pub struct Trained {
 }
 
 /// Looks at a network in training.
-pub trait Observer {
+pub trait Observer<M = ImageClassifier> {
     /// Steps between two looks.
     fn every(&self) -> u64;
 
     /// The network after so many steps.
-    fn see(&mut self, step: u64, network: &Bayesian<ImageClassifier>) -> anyhow::Result<()>;
+    fn see(&mut self, step: u64, network: &Bayesian<M>) -> anyhow::Result<()>;
 }
 
 /// Trains until all steps are done or the user asks to stop. If the folder has a checkpoint, it resumes there.
@@ -55,10 +58,54 @@ pub fn train_observed(
     data: &LabelledData<4>,
     interrupt: &Interrupt,
     title: &str,
-    mut observer: Option<&mut dyn Observer>,
+    observer: Option<&mut dyn Observer>,
 ) -> anyhow::Result<Trained> {
+    let svi = svi(folder, data.examples())?;
+    train_in(folder, svi, data, interrupt, title, observer)
+}
+
+/// Trains the model of a regression in its folder; if that has a checkpoint, it resumes there.
+pub fn train_targets(
+    folder: &RunFolder,
+    likelihood: Likelihood,
+    data: &RegressionData<2>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Trained<TargetNetwork>> {
+    ensure!(
+        folder.config.training.norm_limit.is_none(),
+        "--norm-limit: it is for classifiers; leave it out for a target that is a number"
+    );
+    let columns = folder.facts.data.image()[2];
+    let network = model::target_network(&folder.config, columns, likelihood)?;
+    let svi = Svi::new(network, svi_config(&folder.config), data.examples())?;
+    train_in(folder, svi, data, interrupt, "training", None)
+}
+
+/// Trains without a folder: for models that are tried, or evaluated at once.
+pub(super) fn fit<M: Network, T: TrainingSet<M>>(
+    config: &RunConfig,
+    network: Bayesian<M>,
+    data: &T,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Bayesian<M>> {
+    let mut svi = Svi::new(network, svi_config(config), data.examples())?;
+    let stop = svi.fit(data, None, |_| match interrupt.is_asked() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    })?;
+    ensure!(stop != Stop::Asked, "stopped; the same command resumes");
+    Ok(svi.into_network())
+}
+
+fn train_in<M: Network, T: TrainingSet<M>>(
+    folder: &RunFolder,
+    mut svi: Svi<M>,
+    data: &T,
+    interrupt: &Interrupt,
+    title: &str,
+    mut observer: Option<&mut dyn Observer<M>>,
+) -> anyhow::Result<Trained<M>> {
     let config = &folder.config;
-    let mut svi = svi(folder, data.examples())?;
     let checkpoint = folder.checkpoint();
     if checkpoint.exists() {
         svi.resume(&checkpoint, data.fingerprint())

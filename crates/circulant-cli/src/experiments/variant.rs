@@ -51,7 +51,8 @@ impl<'a> SharedRuns<'a> {
     ) -> anyhow::Result<Self> {
         ensure!(!plan.seeds.is_empty(), "expected at least one seed");
         let facts = DataFacts::of(training);
-        let data = source::labelled(training, &plan.settings.data.normalisation, facts.classes)?;
+        let normalisation = &plan.settings.data.normalisation;
+        let data = source::labelled(training, normalisation, facts.classes, None)?;
         Ok(Self {
             plan,
             facts,

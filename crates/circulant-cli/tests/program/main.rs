@@ -17,6 +17,7 @@ mod refusals;
 mod reproduce;
 mod selection;
 mod support;
+mod tables;
 mod untrusted;
 mod usage;
 mod vit;

@@ -8,6 +8,7 @@ use zip::write::SimpleFileOptions;
 
 use super::super::features::FeatureSet;
 use super::super::images::Pixels;
+use super::super::labels::Labels;
 use super::super::options::Split;
 use super::*;
 
@@ -144,7 +145,7 @@ fn what_npz_unpacks_to_is_bounded() {
     let packed = archive.finish().unwrap().into_inner();
     let read = |limit| {
         let content = std::io::Cursor::new(&packed);
-        unpack_npz(content, &ReadOptions::default(), "x.npz".into(), limit)
+        unpack_npz(content, &ReadOptions::default(), "x.npz", limit)
     };
     assert!(read(zeros.len() as u64).is_ok());
     let error = read(zeros.len() as u64 - 1).unwrap_err().to_string();

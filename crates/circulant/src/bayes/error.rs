@@ -105,6 +105,15 @@ pub enum BayesError {
         /// The index of the input.
         input: usize,
     },
+    /// A predictive distribution that is none.
+    #[error(
+        "the predictions of input {input} are not finite in some posterior sample; \
+         look at the parameters and at the size of the inputs"
+    )]
+    NotFinitePrediction {
+        /// The index of the input.
+        input: usize,
+    },
     /// Training produced NaN or infinity.
     #[error(
         "step {step}: {what} is not finite, first in {parameter}; \

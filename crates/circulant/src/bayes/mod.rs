@@ -11,7 +11,8 @@
 //! | [`BayesianConfig`], [`Site`] | which parameter gets which posterior and prior |
 //! | [`Bayesian`] | a distribution over networks: draws, KL, means |
 //! | [`Elbo`], [`Svi`] | the objective, and training with any optimiser of Burn |
-//! | [`PredictiveConfig`] | averaged probabilities, entropies, mutual information |
+//! | [`PredictiveConfig`] | averaged probabilities, entropies, mutual information; distributions of numbers and counts |
+//! | [`evidence`] | the evidence bound of a posterior, to compare models by |
 //!
 //! One seed decides initial values, data order, noise and predictions, and the same seed gives the same bytes on the
 //! same machine.
@@ -23,6 +24,7 @@ mod draws;
 mod elbo;
 mod error;
 mod evaluation;
+mod evidence;
 mod factor;
 mod gaussian;
 mod means;
@@ -30,6 +32,7 @@ mod network;
 mod posterior;
 mod predictive;
 mod prior;
+mod prior_scale;
 mod projection;
 mod replace;
 mod resume;
@@ -37,6 +40,7 @@ mod site;
 mod site_adam;
 mod svi;
 mod svi_config;
+mod targets;
 mod traversal;
 
 pub use self::calibration::calibrate;
@@ -45,6 +49,7 @@ pub use self::config::BayesianConfig;
 pub use self::elbo::{Elbo, ElboEstimate, KlWeight};
 pub use self::error::BayesError;
 pub use self::evaluation::OodMetrics;
+pub use self::evidence::{Evidence, evidence};
 pub use self::factor::Factor;
 pub use self::network::{Bayesian, Network};
 pub use self::posterior::{

@@ -98,15 +98,7 @@ impl PredictiveConfig {
     ) -> Result<Predictions, BayesError> {
         let inputs = inputs.inner();
         let all = inputs.dims()[0];
-        for (what, size) in [
-            ("the set of inputs", all),
-            ("the set of posterior samples", self.samples),
-            ("the batch", self.batch),
-        ] {
-            if size == 0 {
-                return Err(BayesError::Empty { what });
-            }
-        }
+        self.check(all)?;
         let ensemble = M::ensemble(self.members(&network.valid()));
         let mut predictions = Predictions {
             classes: 0,
@@ -142,8 +134,22 @@ impl PredictiveConfig {
         Ok(predictions)
     }
 
+    /// Names what is missing for predictions of so many inputs.
+    pub(super) fn check(&self, inputs: usize) -> Result<(), BayesError> {
+        for (what, size) in [
+            ("the set of inputs", inputs),
+            ("the set of posterior samples", self.samples),
+            ("the batch", self.batch),
+        ] {
+            if size == 0 {
+                return Err(BayesError::Empty { what });
+            }
+        }
+        Ok(())
+    }
+
     /// The networks of the samples.
-    fn members<M: Network>(&self, network: &Bayesian<M>) -> Vec<M> {
+    pub(super) fn members<M: Network>(&self, network: &Bayesian<M>) -> Vec<M> {
         (0..self.samples)
             .map(|sample| network.sample(Noise::new(self.seed, Purpose::Prediction, 0, sample)))
             .collect()

@@ -14,8 +14,8 @@ use super::projection::Constraint;
 use super::site_adam::SiteAdam;
 use super::svi_config::{CheckpointPlan, StepReport, Stop, SviConfig, Watch};
 use super::{BayesError, Bayesian};
-use crate::data::{BatchOrder, Examples, LabelledData};
-use crate::task::Classifier;
+use crate::data::{BatchOrder, ExamplesError};
+use crate::task::TrainingSet;
 use crate::train::FusedAdam;
 
 /// A training run.
@@ -270,32 +270,26 @@ impl<M: Network> Svi<M> {
 }
 
 impl<M: Network> Svi<M> {
-    /// Trains a classifier until all steps are done, the loss no longer improves, or the callback asks to stop. May be
+    /// Trains on [`LabelledData`](crate::data::LabelledData), [`RegressionData`](crate::data::RegressionData) or any other [`TrainingSet`] until all steps are done, the loss no longer improves, or the callback asks to stop. May be
     /// called again, or after [`Self::resume`]: it continues where training stands.
     ///
     /// It runs on a thread of rayon's pool, the callback too: entering the pool for every operation of a step costs
     /// as much as a small step itself.
-    pub fn fit<const D: usize>(
+    pub fn fit<T: TrainingSet<M>>(
         &mut self,
-        data: &LabelledData<D>,
+        data: &T,
         checkpoints: Option<&CheckpointPlan>,
         callback: impl FnMut(&StepReport) -> ControlFlow<()> + Send,
-    ) -> Result<Stop, BayesError>
-    where
-        M: Classifier<D>,
-    {
+    ) -> Result<Stop, BayesError> {
         rayon::scope(|_| self.fit_in_pool(data, checkpoints, callback))
     }
 
-    fn fit_in_pool<const D: usize>(
+    fn fit_in_pool<T: TrainingSet<M>>(
         &mut self,
-        data: &LabelledData<D>,
+        data: &T,
         checkpoints: Option<&CheckpointPlan>,
         mut callback: impl FnMut(&StepReport) -> ControlFlow<()>,
-    ) -> Result<Stop, BayesError>
-    where
-        M: Classifier<D>,
-    {
+    ) -> Result<Stop, BayesError> {
         if data.examples() != self.examples() {
             return Err(BayesError::Length {
                 what: "the data set of this run",
@@ -306,22 +300,17 @@ impl<M: Network> Svi<M> {
         let mut order = BatchOrder::new(self.config.seed, data.examples(), self.config.batch)?;
         let mut stop = Stop::Finished;
         let draws = self.draw();
-        let in_place = draws.models.iter().all(Classifier::reads_in_place);
-        let mut take = |step| {
-            if in_place {
-                data.select(order.at(step))
-            } else {
-                data.batch(order.at(step))
-            }
-        };
+        let in_place = draws.models.iter().all(T::reads_in_place);
+        let batch = order.batch();
+        let mut take = |step| data.batch(order.at(step), in_place);
         let mut ready = Ready {
-            examples: take(self.step),
+            examples: take(self.step)?,
             draws,
         };
         while self.step < self.config.steps {
             let next = self.step + 1;
             let report;
-            (report, ready) = self.fit_step(ready, || take(next))?;
+            (report, ready) = self.fit_step(data, batch, ready, || take(next))?;
             if let Some(plan) = checkpoints
                 && self.step.is_multiple_of(plan.every.max(1))
             {
@@ -345,32 +334,38 @@ impl<M: Network> Svi<M> {
     }
 
     /// One step, and what the next one starts from.
-    fn fit_step<const D: usize>(
+    fn fit_step<T: TrainingSet<M>>(
         &mut self,
-        Ready { examples, draws }: Ready<M, D>,
-        next: impl FnOnce() -> Examples<D> + Send,
-    ) -> Result<(StepReport, Ready<M, D>), BayesError>
-    where
-        M: Classifier<D>,
-    {
-        let batch = examples.labels.0.len();
+        data: &T,
+        batch: usize,
+        Ready { examples, draws }: Ready<M, T::Batch>,
+        next: impl FnOnce() -> Result<T::Batch, ExamplesError> + Send,
+    ) -> Result<(StepReport, Ready<M, T::Batch>), BayesError> {
         let step = || {
-            let examples = examples.into_autodiff();
-            let data = draws.sum(|model| model.cross_entropy(examples.clone()));
+            let examples = T::into_autodiff(examples);
+            let loss = draws.sum(|model| data.negative_log_likelihood(model, examples.clone()));
             let keys = self.keys(self.step + 1);
-            let descend = || self.descend(draws, data, batch, &keys);
+            let descend = || self.descend(draws, loss, batch, &keys);
             let (done, examples) = rayon::join(descend, next);
             let (report, plain) = done?;
             let draws = self.draws(plain, keys);
-            Ok((report, Ready { examples, draws }))
+            Ok::<_, BayesError>((report, draws, examples))
         };
         // Another thread is awake all the time: the parts of a step are shorter than what waking it takes.
-        join_awake(step, || ()).0
+        let (report, draws, examples) = join_awake(step, || ()).0?;
+        match examples {
+            Ok(examples) => Ok((report, Ready { examples, draws })),
+            Err(error) => {
+                // The step is done; the network must not lag behind it.
+                self.settle(&draws.plain);
+                Err(error.into())
+            }
+        }
     }
 }
 
 /// What a step starts from.
-struct Ready<M, const D: usize> {
-    examples: Examples<D>,
+struct Ready<M, B> {
+    examples: B,
     draws: Draws<M>,
 }

@@ -40,4 +40,20 @@ pub enum ExamplesError {
         /// How many there are.
         got: usize,
     },
+    /// A target that no network can learn.
+    #[error("target {target} of example {example}: expected {expected}")]
+    Target {
+        /// The index of the example.
+        example: usize,
+        /// Its target.
+        target: f32,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// Examples that could not be read.
+    #[error("the examples could not be read: {message}")]
+    Unreadable {
+        /// Why.
+        message: String,
+    },
 }

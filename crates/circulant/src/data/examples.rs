@@ -63,7 +63,7 @@ impl<const D: usize> Inputs<D> {
         }
     }
 
-    fn into_autodiff(self) -> Self {
+    pub(super) fn into_autodiff(self) -> Self {
         match self {
             Self::Numbers(inputs) => Self::Numbers(Tensor::from_inner(inputs)),
             Self::Bytes(mut bytes) => {

@@ -14,6 +14,7 @@ pub struct LabelledData<const D: usize> {
     inputs: Inputs<D>,
     labels: Arc<[usize]>,
     classes: usize,
+    class_weights: Option<Arc<[f32]>>,
     fingerprint: u64,
 }
 
@@ -110,7 +111,29 @@ impl<const D: usize> LabelledData<D> {
             inputs,
             labels: labels.into(),
             classes,
+            class_weights: None,
         })
+    }
+
+    /// Weighs the likelihood of every example so that all classes weigh the same: `N/(K n_k)` for a class of `n_k` examples, of `K`
+    /// classes that have any.
+    pub fn balanced(mut self) -> Self {
+        let mut counts = vec![0_usize; self.classes];
+        self.labels.iter().for_each(|&label| counts[label] += 1);
+        let present = counts.iter().filter(|&&count| count > 0).count();
+        let weight = |&count: &usize| match count {
+            0 => 0.0,
+            count => self.labels.len() as f32 / (present * count) as f32,
+        };
+        self.class_weights = Some(counts.iter().map(weight).collect());
+        // Another likelihood is another run.
+        self.fingerprint = self.fingerprint.rotate_left(1) ^ 1;
+        self
+    }
+
+    /// The weight of every class, if they are not all the same.
+    pub fn class_weights(&self) -> Option<&[f32]> {
+        self.class_weights.as_deref()
     }
 
     /// The number of examples, `N`.
@@ -165,7 +188,7 @@ impl<const D: usize> LabelledData<D> {
     }
 }
 
-fn check_sizes(shape: &[usize], numbers: usize) -> Result<(), ExamplesError> {
+pub(super) fn check_sizes(shape: &[usize], numbers: usize) -> Result<(), ExamplesError> {
     if shape.first().is_none_or(|examples| *examples == 0) {
         return Err(ExamplesError::Empty {
             what: "the data set",
@@ -174,7 +197,11 @@ fn check_sizes(shape: &[usize], numbers: usize) -> Result<(), ExamplesError> {
     check_length("the inputs", shape.iter().product(), numbers)
 }
 
-fn check_length(what: &'static str, expected: usize, got: usize) -> Result<(), ExamplesError> {
+pub(super) fn check_length(
+    what: &'static str,
+    expected: usize,
+    got: usize,
+) -> Result<(), ExamplesError> {
     if expected == got {
         return Ok(());
     }
@@ -195,7 +222,7 @@ fn fingerprint(inputs: u32, labels: &[usize], shape: &[usize]) -> u64 {
 }
 
 /// The first number that is not finite. Whole blocks are judged at once, which vectorises.
-fn first_not_finite(values: &[f32]) -> Option<usize> {
+pub(super) fn first_not_finite(values: &[f32]) -> Option<usize> {
     const BLOCK: usize = 4096;
     let is_bad = |block: &[f32]| block.iter().fold(false, |bad, x| bad | !x.is_finite());
     let block = values.chunks(BLOCK).position(is_bad)?;

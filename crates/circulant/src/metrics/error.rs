@@ -1,5 +1,6 @@
 //! What can be wrong with the input of a metric.
 
+use super::mixture::Family;
 use super::probabilities::SUM_TOLERANCE;
 
 /// An error of the metrics. Every message says what was expected, what was found and what to do.
@@ -199,5 +200,15 @@ pub enum MetricError {
     Statistic {
         /// The resample, or none for the data themselves.
         resample: Option<usize>,
+    },
+    /// Predictions of another distribution.
+    #[error(
+        "expected predictions of the {expected:?} family, got {got:?}; use one per set of predictions"
+    )]
+    OtherFamily {
+        /// What is needed.
+        expected: Family,
+        /// What there is.
+        got: Family,
     },
 }

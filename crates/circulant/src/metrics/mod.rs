@@ -9,6 +9,7 @@
 //! | does it notice out-of-distribution inputs? | [`ood_report`], [`auroc`], [`aupr`], [`fpr95`] |
 //! | how are the scores spread? | [`KernelDensity`], [`entropy_density`] |
 //! | could it be chance? | [`Bootstrap`] |
+//! | and numbers or counts instead of classes? | [`Mixtures`]: deviations, intervals, CRPS; [`regression_report`], [`RegressionMetrics`] for batches |
 //!
 //! Everything takes plain slices of `f32` or `f64`, row-major, and computes in `f64`; logarithms are natural.
 //! [`Probabilities`] and [`Logits`] check the numbers once; the predictions of `circulant::bayes` go in as
@@ -44,9 +45,14 @@ mod cosines;
 mod density;
 mod error;
 mod evaluation;
+mod mixture;
+#[cfg(test)]
+mod mixture_tests;
+mod mixtures;
 mod ood;
 mod probabilities;
 mod random;
+mod regression;
 mod rows;
 mod scores;
 
@@ -63,9 +69,12 @@ pub use classification::{
 pub use density::{DensityCurve, KernelDensity, entropy_density};
 pub use error::MetricError;
 pub use evaluation::{ClassMetrics, TABLE_BINS, class_metrics};
+pub use mixture::Family;
+pub use mixtures::Mixtures;
 pub use ood::{OodReport, OodScores, aupr, auroc, fpr95, ood_report};
 pub(crate) use probabilities::check_labels;
 pub use probabilities::{Label, Logits, Probabilities, Real, Rows, SUM_TOLERANCE};
+pub use regression::{IntervalCoverage, RegressionMetrics, RegressionReport, regression_report};
 pub(crate) use rows::finite;
 pub use scores::{energies, entropies, max_probabilities, mean_probabilities, mutual_information};
 

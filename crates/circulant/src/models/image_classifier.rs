@@ -64,9 +64,12 @@ pub struct ImageClassifierConfig {
     /// The length of a block of every block-circulant hidden layer; [`Self::DEFAULT_BLOCK`] unless given, or the larger side of a
     /// smaller layer.
     pub block: Option<usize>,
-    /// The number of hidden layers.
+    /// The number of hidden layers, without the lift.
     #[config(default = 1)]
     pub depth: usize,
+    /// A dense layer of so many outputs, with tanh, before the hidden layers: from few columns to a width. For circulant and dense
+    /// hidden layers, which then work on the lifted values.
+    pub lift: Option<usize>,
     /// What the initial weights of the hidden layers are multiplied by.
     #[config(default = 1.0)]
     pub initial_scale: f64,
@@ -114,6 +117,7 @@ impl ImageClassifierConfig {
             ("the channels of a hidden layer", channels),
             ("the hidden layers", self.depth),
             ("the width of a hidden layer", self.width.unwrap_or(1)),
+            ("the width of the lift", self.lift.unwrap_or(1)),
         ] {
             if size == 0 {
                 return Err(LayerError::Zero { what });
@@ -129,7 +133,19 @@ impl ImageClassifierConfig {
         if self.block.is_some() && self.hidden != HiddenKind::BlockCirculant {
             return other_kind("blocks", "block-circulant");
         }
+        if self.lift.is_some() && self.hidden.has_channels() {
+            return other_kind("a lift", "circulant and dense");
+        }
         let mut seeds = Seeds::new(self.seed);
+        let lift = self.lift.map(|lift| {
+            let pixels = channels_in * height * width;
+            HiddenLayer::Dense(linear(pixels, lift, seeds.next(), device))
+        });
+        // What the hidden layers see.
+        let ([channels_in, height, width], channels) = match self.lift {
+            Some(lift) => ([lift, 1, 1], lift),
+            None => ([channels_in, height, width], channels),
+        };
         let grid = [height, width];
         // What a hidden layer gives to the next one: a layer with a width of its own has no grid.
         let (inner, inner_grid) = match self.width {
@@ -157,9 +173,11 @@ impl ImageClassifierConfig {
             Ok(layer)
         };
         let hidden = layer(self.depth == 1)?;
-        let body = (1..self.depth)
-            .map(|position| layer(position == 1))
-            .collect::<Result<_, _>>()?;
+        let body = (1..self.depth).map(|position| layer(position == 1));
+        let mut body = body.collect::<Result<Vec<_>, _>>()?;
+        if let Some(lift) = lift {
+            body.insert(0, lift);
+        }
         Ok(ImageClassifier {
             body,
             hidden,
@@ -169,7 +187,7 @@ impl ImageClassifierConfig {
                 seeds.next(),
                 device,
             ),
-            grid,
+            grid: [self.image[1], self.image[2]],
         })
     }
 
@@ -182,8 +200,14 @@ impl ImageClassifierConfig {
                 .iter()
                 .try_fold(1_usize, |n, &size| n.checked_mul(size))
         };
-        let [channels_in, height, width] = self.image;
         let channels = self.channels().ok()?;
+        let (lift, [channels_in, height, width], channels) = match self.lift {
+            Some(lift) => {
+                let pixels = product(&self.image)?;
+                (product(&[pixels, lift])?, [lift, 1, 1], lift)
+            }
+            None => (0, self.image, channels),
+        };
         let layer = |channels_in: usize, [height, width]: [usize; 2]| {
             let pixels = product(&[channels_in, height, width])?;
             match self.hidden {
@@ -211,7 +235,8 @@ impl ImageClassifierConfig {
         // A mean, and a factor of so many columns.
         let columns = rank.filter(|_| spectral).unwrap_or(0).checked_add(1)?;
         let output = product(&[inner, grid[0], grid[1], self.classes])?;
-        hidden.checked_mul(columns)?.checked_add(output)
+        let spread = hidden.checked_mul(columns)?;
+        spread.checked_add(output)?.checked_add(lift)
     }
 
     /// Output channels of the hidden layers.
@@ -393,11 +418,19 @@ mod tests {
         let mut configs: Vec<_> = HiddenKind::ALL.map(config).to_vec();
         configs.extend([7, 1, 30].map(|width| dense().with_width(Some(width))));
         configs.push(dense().with_width(Some(4)).with_depth(1));
+        configs.push(dense().with_lift(Some(9)));
+        configs.push(dense().with_lift(Some(9)).with_width(Some(4)));
         let spectral = || config(HiddenKind::SpectralCirculant);
         configs.extend([1, 5, 16].map(|modes| spectral().with_modes(Some(modes))));
         let blocks = |block| config(HiddenKind::BlockCirculant).with_block(Some(block));
         configs.extend([1, 4, 5, 30].map(blocks));
         configs.push(blocks(4).with_modes(Some(2)).with_width(Some(9)));
+        configs.extend([1, 2, 33].map(|lift| spectral().with_lift(Some(lift))));
+        configs.push(
+            config(HiddenKind::SpatialCirculant)
+                .with_lift(Some(7))
+                .with_depth(1),
+        );
         configs
     }
 
@@ -463,7 +496,10 @@ mod tests {
         assert!(error(blocks(0)).contains("from 1 to 784"));
         assert!(error(blocks(785)).contains("got 785"));
         assert!(error(dense().with_width(Some(0))).contains("width"));
+        assert!(error(circulant().with_lift(Some(0))).contains("lift"));
         let bccb = ImageClassifierConfig::new(HiddenKind::SpatialBccb);
         assert!(error(bccb.with_channels(Some(0))).contains("channels"));
+        let bccb = ImageClassifierConfig::new(HiddenKind::SpatialBccb);
+        assert!(error(bccb.with_lift(Some(5))).contains("a lift"));
     }
 }

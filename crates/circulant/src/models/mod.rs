@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | images, or frozen features: hidden layers with tanh, a linear read-out (MNIST's as the default) | [`ImageClassifier`] |
 //! | vision transformer with dense or structured projections, role by role | [`VisionTransformer`] |
+//! | numbers or counts in the place of classes | [`TargetNetwork`] |
 //!
 //! [`parameter_table`] counts all of them, and [`SavedClassifier`] takes a trained one elsewhere.
 
@@ -15,6 +16,7 @@ mod image_classifier;
 mod projection;
 mod saved;
 mod seeds;
+mod target_network;
 mod vision_transformer;
 
 pub use attention::Attention;
@@ -24,4 +26,5 @@ pub use hidden_layer::{HiddenKind, HiddenLayer};
 pub use image_classifier::{ImageClassifier, ImageClassifierConfig};
 pub use projection::{Projection, ProjectionKind};
 pub use saved::{SavedClassifier, SavedError};
+pub use target_network::{Likelihood, TargetNetwork, TargetNetworkConfig};
 pub use vision_transformer::{VisionTransformer, VisionTransformerConfig};

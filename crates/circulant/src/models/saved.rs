@@ -117,8 +117,11 @@ pub struct SavedClassifier {
     /// The length of a block of block-circulant layers, if not the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<usize>,
-    /// The number of hidden layers.
+    /// The number of hidden layers, without the lift.
     pub depth: usize,
+    /// Outputs of a dense layer before the hidden layers, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lift: Option<usize>,
     /// The rank of the posterior of spectral coordinates; none for a point estimate.
     pub rank: Option<usize>,
     /// Whether the slope of the prior was learned.
@@ -167,6 +170,7 @@ impl SavedClassifier {
             modes: config.modes,
             block: config.block,
             depth: config.depth,
+            lift: config.lift,
             rank,
             learned_slope: false,
             slope: 1.0,
@@ -190,6 +194,7 @@ impl SavedClassifier {
             .with_modes(self.modes)
             .with_block(self.block)
             .with_depth(self.depth)
+            .with_lift(self.lift)
     }
 
     /// The network with fresh values.

@@ -17,5 +17,6 @@ mod prior;
 mod records;
 mod saved;
 mod singular_values;
+mod stored;
 mod supervised;
 mod training;

@@ -14,6 +14,7 @@ mod laws;
 mod perceptron;
 mod posterior;
 mod pretrained;
+mod regression;
 mod surgery;
 mod surgery_blocks;
 mod svi;

@@ -3,6 +3,9 @@
 //! The label column is the one that is named, else a column called `label`, `class`, `target` or `y`.
 //! Labels are whole numbers from 0 or words; words become classes in alphabetical order. Where labels are
 //! optional, a file without such a column has numbers only.
+//!
+//! That is [`read`]: plain numbers. [`RawTable`] reads what people bring (text, missing cells, any target), and a [`TableSchema`],
+//! learned from the training table, turns it into standardised inputs.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -10,6 +13,18 @@ use std::path::Path;
 
 use csv::{ReaderBuilder, StringRecord};
 
+mod check;
+mod encode;
+mod raw;
+mod schema;
+#[cfg(test)]
+mod schema_tests;
+
+pub use self::encode::EncodedTable;
+pub use self::raw::{Cells, Column, RawTable};
+pub use self::schema::{
+    ColumnKind, ColumnRule, Missing, TableOptions, TableSchema, TableTask, TaskChoice,
+};
 use super::error::{DataError, Setting};
 use super::features::FeatureSet;
 use super::labels::Labels;

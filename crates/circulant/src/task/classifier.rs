@@ -1,5 +1,4 @@
-//! What a network is for: one trait per task. [`Classifier`] is all that training (deterministic or Bayesian), predictions,
-//! certificates and curvature ask of a network with one logit per class.
+//! Classification: a network with one logit per class.
 
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;

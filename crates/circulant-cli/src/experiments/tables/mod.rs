@@ -1,0 +1,186 @@
+//! Tables with given splits: one default setting for all of them, every split on its own.
+//!
+//! A split learns from its training rows alone: columns, size of the model, posterior. Lines of finished splits are kept, so the
+//! same command resumes.
+
+pub mod results;
+pub mod sets;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure};
+use circulant::bayes::PredictiveConfig;
+use circulant::metrics::{class_metrics, regression_report};
+use circulant_data::{Normalisation, RawTable, TableOptions, TableSchema};
+
+use self::results::{SetResult, SplitMetrics, SplitResult, TableResults, text};
+use self::sets::TableSet;
+use super::auto;
+use super::config::RunConfig;
+use super::evaluation::labels_of;
+use super::facts::Facts;
+use super::folder::{DataFacts, write_report};
+use super::interrupt::Interrupt;
+use super::lines::{self, Log};
+use super::model;
+use super::progress::WorkProgress;
+use super::regression::{labelled, predict};
+use super::source::{self, tensor};
+use super::table::images;
+use super::training::fit;
+use crate::report::{Block, Document, Section};
+
+/// What is to be done.
+pub struct TablesPlan {
+    /// Names and files.
+    pub sets: Vec<(String, PathBuf)>,
+    /// At most so many splits of each.
+    pub splits: usize,
+    /// Posterior samples per prediction.
+    pub samples: usize,
+    /// Of everything.
+    pub seed: u64,
+    /// The folder for lines and report.
+    pub out: PathBuf,
+}
+
+impl TablesPlan {
+    /// Runs what is not done yet, and writes the report.
+    pub fn run(&self, interrupt: &Interrupt) -> anyhow::Result<TableResults> {
+        let start = Instant::now();
+        std::fs::create_dir_all(&self.out)?;
+        let place = self.out.join("splits.jsonl");
+        let mut done: Vec<SplitResult> = lines::read(&place)?;
+        let mut log = Log::open(&place, &done)?;
+        for (name, path) in &self.sets {
+            let set = sets::read(name, path)?;
+            let splits = self.splits.min(set.splits.len());
+            let mut progress = WorkProgress::new(name, splits as u64);
+            for split in 0..splits {
+                let is_done = |line: &SplitResult| line.set == *name && line.split == split;
+                if !done.iter().any(is_done) {
+                    let result = self.split(&set, split, interrupt)?;
+                    log.add(&result)?;
+                    done.push(result);
+                }
+                progress.at(split as u64 + 1, String::new);
+            }
+            progress.clear();
+        }
+        let of_set = |(name, _): &(String, PathBuf)| {
+            let own = |line: &&SplitResult| line.set == *name && line.split < self.splits;
+            let own: Vec<SplitResult> = done.iter().filter(own).cloned().collect();
+            SetResult::of(&own)
+        };
+        let results = TableResults {
+            sets: self.sets.iter().filter_map(of_set).collect(),
+            samples: self.samples,
+            seed: self.seed,
+            wall_seconds: start.elapsed().as_secs_f64(),
+        };
+        let document = Document {
+            title: "Tables".to_owned(),
+            intro: vec!["One default setting for all tables; the size of the model by the evidence of the training rows.".to_owned()],
+            warnings: Vec::new(),
+            sections: vec![Section::new("Results").with(Block::Code(text(&results)))],
+            provenance: Facts::gather().provenance(
+                vec![self.seed],
+                Duration::from_secs_f64(results.wall_seconds),
+                self.settings().to_toml(),
+            ),
+        };
+        write_report(&self.out, &document, &results)?;
+        Ok(results)
+    }
+
+    fn settings(&self) -> RunConfig {
+        let mut config = auto::table_settings();
+        config.training.seed = self.seed;
+        config.data.normalisation = Normalisation::Raw;
+        config
+    }
+
+    fn split(
+        &self,
+        set: &TableSet,
+        split: usize,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<SplitResult> {
+        let [training, test] = set.parts(split);
+        let (start, rows) = (Instant::now(), training.rows());
+        let (schema, _) = TableSchema::learn(&training, &TableOptions::default())?;
+        let inputs = schema.inputs();
+        let (chosen, metrics, seconds) = self.learn(&schema, &training, &test, start, interrupt)?;
+        Ok(SplitResult {
+            set: set.name.clone(),
+            split,
+            rows,
+            inputs,
+            model: chosen,
+            seconds,
+            metrics,
+        })
+    }
+
+    fn learn(
+        &self,
+        schema: &TableSchema,
+        training: &RawTable,
+        test: &RawTable,
+        start: Instant,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<(String, SplitMetrics, f64)> {
+        let (training, test) = (schema.encode(training)?, schema.encode(test)?);
+        let columns = schema.inputs();
+        let facts = DataFacts {
+            table: Some(schema.clone()),
+            ..DataFacts::of(&images(training.clone())?)
+        };
+        let config = self.settings();
+        let Some(likelihood) = facts.likelihood() else {
+            let (set, test) = (images(training)?, images(test)?);
+            let data = source::labelled(&set, &Normalisation::Raw, facts.classes, None)?;
+            let chosen = auto::classifier(&config, &data, columns, interrupt)?;
+            let network = model::network(&chosen.config, [1, 1, columns], facts.classes)?;
+            let network = fit(&chosen.config, network, &data, interrupt)?;
+            let seconds = start.elapsed().as_secs_f64();
+            let predictive = PredictiveConfig::new()
+                .with_samples(self.samples)
+                .with_seed(self.seed);
+            let found = predictive.predict(&network, tensor(&test, &Normalisation::Raw)?)?;
+            let (metrics, _) = class_metrics(&found.class_probabilities()?, &labels_of(&test)?)?;
+            let metrics = SplitMetrics::Classification {
+                accuracy: metrics.accuracy,
+                log_loss: metrics.nll,
+                ece: metrics.ece15,
+            };
+            return Ok((chosen.name, metrics, seconds));
+        };
+        let data = labelled(&training, schema)?;
+        let chosen = auto::regression(&config, &data, columns, likelihood, interrupt)?;
+        let network = model::target_network(&chosen.config, columns, likelihood)?;
+        let network = fit(&chosen.config, network, &data, interrupt)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let found = predict(
+            &network,
+            &test,
+            schema,
+            self.samples,
+            self.seed,
+            "predicting",
+        )?;
+        let Some(targets) = &test.targets else {
+            bail!("the test part has no targets");
+        };
+        ensure!(!targets.is_empty(), "the test part has no rows");
+        let report = regression_report(&found, targets)?;
+        let metrics = SplitMetrics::Regression {
+            rmse: report.rmse,
+            log_likelihood: report.log_likelihood,
+            crps: report.crps,
+            coverage90: report.coverage90,
+        };
+        Ok((chosen.name, metrics, seconds))
+    }
+}

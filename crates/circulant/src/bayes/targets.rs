@@ -1,0 +1,77 @@
+//! Predictions of numbers and counts: what every drawn network says about a target, as one mixture per input.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use super::{BayesError, Bayesian, PredictiveConfig};
+use crate::metrics::{Family, Mixtures};
+use crate::nn::to_host;
+use crate::task::{Regressor, TargetDistribution};
+
+impl PredictiveConfig {
+    /// The predictive distributions of the targets of all inputs `[n, ...]`: with one component per posterior sample.
+    /// Distributions that are not finite are an error.
+    pub fn predict_targets<const D: usize, M: Regressor<D>>(
+        &self,
+        network: &Bayesian<M>,
+        inputs: Tensor<D>,
+    ) -> Result<Mixtures, BayesError> {
+        self.predict_targets_with_progress(network, inputs, |_, _| {})
+    }
+
+    /// [`Self::predict_targets`] that calls `progress(done, all)` after every batch.
+    pub fn predict_targets_with_progress<const D: usize, M: Regressor<D>>(
+        &self,
+        network: &Bayesian<M>,
+        inputs: Tensor<D>,
+        mut progress: impl FnMut(usize, usize),
+    ) -> Result<Mixtures, BayesError> {
+        let inputs = inputs.inner();
+        let all = inputs.dims()[0];
+        self.check(all)?;
+        let ensemble = M::ensemble(self.members(&network.valid()));
+        let mut family = Family::Gaussian;
+        let (mut locations, mut deviations) = (vec![0.0; all * self.samples], Vec::new());
+        for start in (0..all).step_by(self.batch) {
+            let rows = self.batch.min(all - start);
+            let said = ensemble(inputs.clone().narrow(0, start, rows));
+            for (sample, distribution) in said.into_iter().enumerate() {
+                family = distribution.family();
+                let at = |row: usize| (start + row) * self.samples + sample;
+                let (location, log_deviation) = match distribution {
+                    TargetDistribution::Gaussian {
+                        mean,
+                        log_deviation,
+                    } => (to_host(mean), Some(to_host(log_deviation))),
+                    TargetDistribution::Poisson { log_rate } => (to_host(log_rate.exp()), None),
+                };
+                for row in 0..rows {
+                    locations[at(row)] = location[row];
+                }
+                let Some(log_deviation) = log_deviation else {
+                    continue;
+                };
+                deviations.resize(locations.len(), 0.0);
+                for row in 0..rows {
+                    // One for all inputs, or one each.
+                    let own = log_deviation[row.min(log_deviation.len() - 1)];
+                    deviations[at(row)] = own.exp();
+                }
+            }
+            let range = start * self.samples..(start + rows) * self.samples;
+            let scale = deviations.get(range.clone()).unwrap_or_default();
+            let fits = |x: &f64| x.is_finite();
+            let bad = locations[range].iter().position(|x| !fits(x));
+            let bad = bad.or_else(|| scale.iter().position(|x| !fits(x) || *x == 0.0));
+            if let Some(position) = bad {
+                let input = start + position / self.samples;
+                return Err(BayesError::NotFinitePrediction { input });
+            }
+            progress(start + rows, all);
+        }
+        Ok(match family {
+            Family::Gaussian => Mixtures::gaussian(self.samples, locations, deviations)?,
+            Family::Poisson => Mixtures::poisson(self.samples, locations)?,
+        })
+    }
+}
