@@ -14,8 +14,8 @@ use circulant::noise::{Noise, Purpose};
 fn no_attack_inside_a_radius_of_the_average_succeeds() {
     let mut tried = 0;
     for (kind, trials) in [
-        (HiddenKind::SpectralCirculant, 1000),
-        (HiddenKind::Dense, 700),
+        (HiddenKind::SpectralCirculant, 2400),
+        (HiddenKind::Dense, 1800),
     ] {
         let network = network(kind, CLASSES, 5);
         let bounds = bounds(&network, SAMPLES);

