@@ -83,7 +83,7 @@ fn radii_of_the_device_are_those_of_the_certificates_or_less() {
     rows(&run, &data, &out, &["--quantise", "f32"]);
     let csv = root.path().join("radii.csv");
     let predicted = ["certify", path(&run), "--data", path(&data), "--predicted"];
-    success(&[&predicted[..], &["--samples", "0", "--out", path(&csv)]].concat());
+    success([&predicted[..], &["--samples", "0", "--out", path(&csv)]].concat());
     let text = fs::read_to_string(&csv).unwrap();
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let header = lines.next().unwrap();
@@ -149,7 +149,7 @@ fn c_computes_what_rust_computes() {
                     "--out",
                     path(out),
                 ];
-                success(&[&to[..], &["--unchecked"]].concat());
+                success([&to[..], &["--unchecked"]].concat());
             }
             let program = folder.join("network");
             let sources = ["main.c", "circulant.c"].map(|source| folder.join(source));
@@ -242,7 +242,7 @@ fn onnx_gives_what_the_program_predicts() {
         let run = trained(root.path(), name, &flags);
         let file = root.path().join(format!("{name}.onnx"));
         let export = ["export", path(&run), "--to", "onnx", "--out", path(&file)];
-        success(&[&export[..], &["--samples", "4"]].concat());
+        success([&export[..], &["--samples", "4"]].concat());
         let predict = [
             "predict",
             path(&run),
@@ -252,7 +252,7 @@ fn onnx_gives_what_the_program_predicts() {
             "4",
             "--json",
         ];
-        let expected = success(&predict);
+        let expected = success(predict);
         let expected = expected.lines().flat_map(|line| {
             let row: Value = serde_json::from_str(line).unwrap();
             let probabilities = row["probabilities"].as_array().unwrap().clone();
@@ -264,10 +264,10 @@ fn onnx_gives_what_the_program_predicts() {
             assert!((f64::from(*found) - expected).abs() < SAME, "{name}");
         }
         // The posterior's mean, and the same as dense layers: the first logits differ by the products alone.
-        success(&export);
+        success(export);
         let mean = onnx(&file, &images);
         let folder = root.path().join(format!("{name}-dense"));
-        success(&[
+        success([
             "export",
             path(&run),
             "--to",
@@ -321,7 +321,7 @@ fn dense_probabilities(bytes: &[u8], image: &[f32]) -> Vec<f64> {
 #[test]
 fn pages_and_crates_hold_the_model() {
     let root = TempDir::new().unwrap();
-    let run = trained(root.path(), "run", &["--model", "spectral-circulant"]);
+    let run = trained(root.path(), "run", ["--model", "spectral-circulant"]);
     let (page, folder) = (root.path().join("page.html"), root.path().join("crate"));
     let html = [
         "export",
@@ -335,7 +335,7 @@ fn pages_and_crates_hold_the_model() {
         "--out",
         path(&page),
     ];
-    success(&html);
+    success(html);
     let text = fs::read_to_string(&page).unwrap();
     assert!(
         !text.contains("{{") && text.len() < 300_000,
@@ -346,7 +346,7 @@ fn pages_and_crates_hold_the_model() {
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!text.contains(outside), "{outside}");
     }
-    success(&[
+    success([
         "export",
         path(&run),
         "--to",
@@ -375,27 +375,27 @@ fn what_cannot_be_exported_is_named() {
         "--model",
         "conv2d",
     ];
-    let run = trained(root.path(), "conv", &flags);
+    let run = trained(root.path(), "conv", flags);
     let out = root.path().join("model.circ");
     let export = ["export", path(&run), "--to", "edge", "--out", path(&out)];
-    refusal(1, &export, &["hidden", "Convolution", "spectral circulant"]);
+    refusal(1, export, &["hidden", "Convolution", "spectral circulant"]);
     let (run, _) = (
         trained(
             root.path(),
             "dense",
-            &[&flags[..6], &["--model", "dense"]].concat(),
+            [&flags[..6], &["--model", "dense"]].concat(),
         ),
         (),
     );
     let dense = ["export", path(&run), "--to", "dense", "--out", path(&out)];
     refusal(
         1,
-        &[&dense[..], &["--quantise", "int8"]].concat(),
+        [&dense[..], &["--quantise", "int8"]].concat(),
         &["--quantise"],
     );
     refusal(
         1,
-        &[&dense[..], &["--samples", "4"]].concat(),
+        [&dense[..], &["--samples", "4"]].concat(),
         &["--samples", "onnx"],
     );
 }

@@ -124,7 +124,7 @@ fn a_run_is_not_resumed_with_other_data() {
     fs::write(&data, table("6")).unwrap();
     let out = root.at("run");
     success(format!(
-        "train --data {data} --steps 4 --rank 1 --out {out}"
+        "train --data {data} --model spectral-circulant --steps 4 --rank 1 --out {out}"
     ));
     fs::write(&data, table("7")).unwrap();
     let resume = format!("train --resume {out} --steps 8");

@@ -62,7 +62,7 @@ fn trained(root: &Path) -> PathBuf {
     let (data, out) = (by_class(root), root.join("run"));
     let more = words("--steps 150 --model dense --batch 16 --learning-rate 0.02");
     let output = circulant(
-        &[
+        [
             &["train", "--data", path(&data), "--out", path(&out)][..],
             &more,
         ]
@@ -99,7 +99,7 @@ fn rows(text: &str) -> HashMap<String, Value> {
 fn pictures_are_predicted_however_they_are_named() {
     let root = TempDir::new().unwrap();
     let (run, folder) = (trained(root.path()), photographs(root.path()));
-    let output = circulant(&command(path(&run), path(&folder), &[]));
+    let output = circulant(command(path(&run), path(&folder), &[]));
     let message = stderr(&output);
     assert!(
         message.contains("2 of 3 pictures scaled to 8 x 8 pixels"),
@@ -109,7 +109,7 @@ fn pictures_are_predicted_however_they_are_named() {
     for (file, name) in [("a.jpg", "sky"), ("b.png", "ground"), ("c.png", "sky")] {
         assert_eq!(all[file]["name"], name, "{file}: {all:?}");
     }
-    let one = rows(&success(&command(
+    let one = rows(&success(command(
         path(&run),
         path(&folder.join("c.png")),
         &[],
@@ -118,7 +118,7 @@ fn pictures_are_predicted_however_they_are_named() {
         (one.len(), &one["c.png"]["probabilities"]),
         (1, &all["c.png"]["probabilities"])
     );
-    let pattern = rows(&success(&command(
+    let pattern = rows(&success(command(
         path(&run),
         path(&folder.join("*.png")),
         &[],
@@ -127,7 +127,7 @@ fn pictures_are_predicted_however_they_are_named() {
     assert_eq!(pattern["b.png"]["name"], all["b.png"]["name"]);
     // A list on stdin, in its order.
     let mut child = program(
-        &[
+        [
             &["predict", path(&run), "--data", "-"][..],
             &["--samples", "10"],
         ]
@@ -163,7 +163,7 @@ fn pictures_are_predicted_however_they_are_named() {
     let radii = root.path().join("radii.json");
     let flags = words("--samples 5 --out");
     success(
-        &[
+        [
             &["certify", path(&run), "--data", path(&folder)][..],
             &flags,
             &[path(&radii)],
@@ -187,7 +187,7 @@ fn pictures_are_predicted_however_they_are_named() {
     assert_eq!(shares[0]["share"], 1.0, "{average}");
     // What cannot be read says what to do.
     let refused =
-        |data: &str, parts: &[&str]| refusal(1, &["predict", path(&run), "--data", data], parts);
+        |data: &str, parts: &[&str]| refusal(1, ["predict", path(&run), "--data", data], parts);
     refused(path(&folder.join("*.gif")), &["no file matches"]);
     fs::write(folder.join("d.png"), "no picture").unwrap();
     refused(path(&folder), &["d.png", "cut short"]);
@@ -200,7 +200,7 @@ fn sets_of_classes_have_their_coverage_and_reports_their_pictures() {
     let run = path(&run);
     // What was held out is what is evaluated, where there is no test part.
     let report = root.path().join("report.html");
-    let evaluated = json(&[
+    let evaluated = json([
         "evaluate",
         run,
         "--json",
@@ -221,8 +221,8 @@ fn sets_of_classes_have_their_coverage_and_reports_their_pictures() {
     assert!(page.matches("data:image/png;base64,").count() >= 8);
     assert!(page.contains("Least certain") && page.contains("ground"));
     let data = path(&folder);
-    let plain = rows(&success(&command(run, data, &["--coverage", "0.5"])));
-    let robust = rows(&success(&command(
+    let plain = rows(&success(command(run, data, &["--coverage", "0.5"])));
+    let robust = rows(&success(command(
         run,
         data,
         &["--coverage", "0.5", "--robust", "0.05"],
@@ -235,7 +235,7 @@ fn sets_of_classes_have_their_coverage_and_reports_their_pictures() {
             "{file} {plain:?} {robust:?}"
         );
     }
-    let csv = success(&[
+    let csv = success([
         "predict",
         run,
         "--data",
@@ -252,7 +252,7 @@ fn sets_of_classes_have_their_coverage_and_reports_their_pictures() {
             .ends_with("mutual_information,set")
     );
     let all = root.path().join("by class");
-    let named = rows(&success(&command(
+    let named = rows(&success(command(
         run,
         data,
         &["--coverage", "0.9", "--calibration", path(&all)],
@@ -260,27 +260,23 @@ fn sets_of_classes_have_their_coverage_and_reports_their_pictures() {
     assert!(named.values().all(|row| row["set"].is_array()));
     refusal(
         1,
-        &command(run, data, &["--coverage", "0.9"]),
+        command(run, data, &["--coverage", "0.9"]),
         &["at least 9 calibration examples, got 4", "hold out more"],
     );
     refusal(
         1,
-        &command(run, data, &["--coverage", "1.5"]),
+        command(run, data, &["--coverage", "1.5"]),
         &["--coverage", "between 0 and 1"],
     );
     refusal(
         1,
-        &command(run, data, &["--coverage", "0.5", "--robust", "-1"]),
+        command(run, data, &["--coverage", "0.5", "--robust", "-1"]),
         &["--robust"],
     );
-    refusal(
-        2,
-        &command(run, data, &["--robust", "0.1"]),
-        &["--coverage"],
-    );
+    refusal(2, command(run, data, &["--robust", "0.1"]), &["--coverage"]);
     refusal(
         1,
-        &command(run, data, &["--coverage", "0.5", "--calibration", data]),
+        command(run, data, &["--coverage", "0.5", "--calibration", data]),
         &["no labels", "--calibration"],
     );
 }
@@ -304,7 +300,7 @@ fn scores_tell_other_inputs_apart() {
         "feature-density",
     ] {
         let flags = ["--ood", path(&folder), "--score", score, "--json"];
-        let evaluated = json(&[&["evaluate", run][..], &flags].concat());
+        let evaluated = json([&["evaluate", run][..], &flags].concat());
         let chosen = &evaluated["ood"][0]["chosen"];
         assert_eq!(chosen["score"], score);
         let auroc = chosen["auroc"].as_f64().unwrap();
@@ -315,7 +311,7 @@ fn scores_tell_other_inputs_apart() {
         if score == "feature-density" {
             assert_eq!(auroc, 1.0, "nothing in training is like noise");
         }
-        let csv = success(&["predict", run, "--data", path(&folder), "--score", score]);
+        let csv = success(["predict", run, "--data", path(&folder), "--score", score]);
         assert!(
             csv.lines()
                 .next()
@@ -323,5 +319,5 @@ fn scores_tell_other_inputs_apart() {
                 .ends_with("mutual_information,score")
         );
     }
-    refusal(2, &["evaluate", run, "--score", "entropy"], &["--ood"]);
+    refusal(2, ["evaluate", run, "--score", "entropy"], &["--ood"]);
 }

@@ -134,7 +134,7 @@ fn inputs_that_do_not_fit() {
             &[
                 "expected images of 1 x 6 x 6",
                 "found 1 x 6 x 7",
-                "--size 6x6",
+                "use other data or another run",
             ][..],
         ),
         (
@@ -250,7 +250,7 @@ fn trainings_that_cannot_begin() {
 
     fs::write(file("empty.csv"), "").unwrap();
     fs::write(file("header.csv"), "a,b,label\n").unwrap();
-    fs::write(file("nan.csv"), "a,label\nNaN,0\n").unwrap();
+    fs::write(file("nan.csv"), "a,label\nNaN,0\n1,1\n").unwrap();
     fs::write(file("short.csv"), "a,b,label\n1,2,0\n1,2\n").unwrap();
     fs::write(file("unlabelled.csv"), "a,b\n1,2\n").unwrap();
     npy(&file("x_train.npy"), &[2, 3], &[1.0; 6]);
@@ -258,9 +258,9 @@ fn trainings_that_cannot_begin() {
     for (name, part) in [
         ("empty.csv", "empty"),
         ("header.csv", "lines with a label"),
-        ("nan.csv", "NaN"),
+        ("nan.csv", "--missing mean"),
         ("short.csv", "line 3"),
-        ("unlabelled.csv", "--label-name"),
+        ("unlabelled.csv", "--target NAME"),
         ("x_train.npy", "2 examples and 3 labels"),
         ("y_train.npy", "y_train.npy"),
     ] {

@@ -35,7 +35,7 @@ fn wine_is_learned_without_flags() {
     let root = TempDir::new().unwrap();
     let run = root.path().join("run");
     let data = wine();
-    let output = circulant(&[
+    let output = circulant([
         "train",
         "--data",
         path(&data),
@@ -56,7 +56,7 @@ fn wine_is_learned_without_flags() {
     let accuracy = summary["validation"]["accuracy"].as_f64().unwrap();
     // Logistic regression on standardised columns: 0.98. 58 of 60 is 0.967.
     assert!(accuracy >= 0.966, "{accuracy}");
-    let again = json(&["evaluate", path(&run), "--held-out", "--json"]);
+    let again = json(["evaluate", path(&run), "--held-out", "--json"]);
     assert_eq!(again["accuracy"].as_f64(), Some(accuracy));
     // Columns are found by their names, in any order, and are those of training.
     let text = fs::read_to_string(&data).unwrap();
@@ -68,17 +68,17 @@ fn wine_is_learned_without_flags() {
         cells.join(",") + "\n"
     };
     fs::write(&turned, text.lines().map(turn).collect::<String>()).unwrap();
-    let predict = |data: &Path| success(&["predict", path(&run), "--data", path(data)]);
+    let predict = |data: &Path| success(["predict", path(&run), "--data", path(data)]);
     assert_eq!(predict(&turned), predict(&data));
     let lost = root.path().join("lost.csv");
     fs::write(&lost, "alcohol,class\n13,class_0\n").unwrap();
     let arguments = ["predict", path(&run), "--data", path(&lost)];
     refusal(
         1,
-        &arguments,
+        arguments,
         &["among them malic_acid", "the columns alcohol, class"],
     );
-    let radii = json(&[
+    let radii = json([
         "certify",
         path(&run),
         "--data",
@@ -105,7 +105,7 @@ fn numbers_are_predicted_with_their_deviation() {
     let root = TempDir::new().unwrap();
     let data = numbers(root.path(), "prices.csv", 240);
     let run = root.path().join("run");
-    let output = circulant(&[
+    let output = circulant([
         "train",
         "--data",
         path(&data),
@@ -131,9 +131,9 @@ fn numbers_are_predicted_with_their_deviation() {
     assert!(number("rmse") < 20.0, "{held}");
     assert!(number("rmse_of_mean") > 150.0, "{held}");
     assert!((0.7..=1.0).contains(&number("coverage90")), "{held}");
-    let again = json(&["evaluate", path(&run), "--held-out", "--json"]);
+    let again = json(["evaluate", path(&run), "--held-out", "--json"]);
     assert_eq!(again["rmse"], held["rmse"]);
-    let rows = success(&["predict", path(&run), "--data", path(&data)]);
+    let rows = success(["predict", path(&run), "--data", path(&data)]);
     assert!(rows.starts_with("index,mean,deviation,aleatoric,epistemic,lower,upper\n"));
     assert_eq!(rows.lines().count(), 241);
     let first: Vec<f64> = rows
@@ -149,7 +149,7 @@ fn numbers_are_predicted_with_their_deviation() {
     assert!(lower < mean && mean < upper && aleatoric.hypot(epistemic) - deviation < 1e-9);
     // What is about classes says so.
     let certify = ["certify", path(&run), "--data", path(&data)];
-    refusal(1, &certify, &["predicts numbers, not classes"]);
+    refusal(1, certify, &["predicts numbers, not classes"]);
     let ood = [
         "evaluate",
         path(&run),
@@ -158,9 +158,9 @@ fn numbers_are_predicted_with_their_deviation() {
         "--ood",
         "glyphs",
     ];
-    refusal(1, &ood, &["--ood"]);
+    refusal(1, ood, &["--ood"]);
     // Training goes on where it stood.
-    success(&["train", "--resume", path(&run)]);
+    success(["train", "--resume", path(&run)]);
     fs::write(
         &data,
         fs::read_to_string(&data).unwrap().replace("red", "black"),
@@ -168,7 +168,7 @@ fn numbers_are_predicted_with_their_deviation() {
     .unwrap();
     refusal(
         1,
-        &["train", "--resume", path(&run)],
+        ["train", "--resume", path(&run)],
         &["the data have changed"],
     );
 }
@@ -224,5 +224,5 @@ fn what_is_no_good_table_is_named() {
         "--out",
         path(&out),
     ];
-    refusal(1, &glyphs, &["for tables"]);
+    refusal(1, glyphs, &["for tables"]);
 }

@@ -1,6 +1,6 @@
 //! What cannot be learned from: dates, free text, missing cells. Every error names the column and says what to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::raw::{Cells, Column, RawTable};
 use super::schema::Missing;
@@ -57,22 +57,21 @@ pub(super) fn levels(cells: &Cells) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Whether a column without a name, or called id or index, counts the rows.
+/// Whether a column without a name, or called id or index, tells the rows apart by whole numbers.
 pub(super) fn is_row_number(table: &RawTable, column: &Column) -> bool {
     let usual = ["id", "index", "row", "unnamed: 0", "column 0"];
     let Cells::Numbers(cells) = &column.cells else {
         return false;
     };
-    let counts = |start: f64| {
-        cells
-            .iter()
-            .enumerate()
-            .all(|(row, x)| *x == start + row as f64)
-    };
+    // Of a part of the rows, in any order.
+    let values: BTreeSet<u64> = (cells.iter())
+        .filter(|x| **x >= 0.0 && x.fract() == 0.0)
+        .map(|x| x.to_bits())
+        .collect();
     let named = usual
         .iter()
         .any(|name| column.name.eq_ignore_ascii_case(name));
-    table.named && named && cells.len() > 2 && (counts(0.0) || counts(1.0))
+    table.named && named && cells.len() > 2 && values.len() == cells.len()
 }
 
 /// Missing cells that nothing is to be done about.

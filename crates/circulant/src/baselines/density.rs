@@ -250,7 +250,7 @@ mod tests {
     fn densities_are_those_of_the_whole_covariances() {
         for (columns, directions) in [(1, 1), (3, 3), (5, 2), (6, 64)] {
             let (count, classes) = (40, 3);
-            let labels: Vec<usize> = (0..count).map(|i| i * i % classes).collect();
+            let labels: Vec<usize> = (0..count).map(|i| (i * i + i / 2) % classes).collect();
             let mut features = numbers(columns as u64, count * columns);
             for (row, label) in features.chunks_exact_mut(columns).zip(&labels) {
                 row.iter_mut()

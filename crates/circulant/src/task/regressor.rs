@@ -15,6 +15,10 @@ use crate::metrics::Family;
 /// The distributions of the targets of a batch, for one network.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one per batch, and a box would be in the way of patterns"
+)]
 pub enum TargetDistribution {
     /// A number with Gaussian noise.
     Gaussian {

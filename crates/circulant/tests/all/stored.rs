@@ -26,7 +26,9 @@ fn network() -> Bayesian<ImageClassifier> {
         .with_image([1, 2, 3])
         .with_classes(3);
     let model = config.init(&circulant::cpu().autodiff());
-    BayesianConfig::new().init(model).unwrap()
+    BayesianConfig::new()
+        .init(model)
+        .expect("a model with parameters")
 }
 
 fn config() -> SviConfig {
@@ -43,7 +45,7 @@ fn stored() -> StoredData<4> {
         let rows = indices.iter().flat_map(|&i| values[6 * i..][..6].to_vec());
         Ok((rows.collect(), indices.iter().map(|&i| labels[i]).collect()))
     })
-    .unwrap()
+    .expect("sizes that fit")
 }
 
 #[test]

@@ -104,6 +104,7 @@ pub(super) fn parse_model(text: &str) -> Result<ModelChoice, String> {
 }
 
 /// A run that can be trained.
+#[expect(clippy::large_enum_variant, reason = "there is one, once per command")]
 pub(super) enum Prepared {
     /// Classes of images or rows.
     Classes(RunFolder, Held),

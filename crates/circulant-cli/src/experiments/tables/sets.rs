@@ -35,10 +35,10 @@ pub fn find(folders: &[PathBuf]) -> anyhow::Result<Vec<(String, PathBuf)>> {
                 .strip_suffix(".gz")
                 .unwrap_or(name)
                 .strip_suffix(".csv");
-            if let Some(stem) = stem.filter(|stem| !stem.ends_with(MASK)) {
-                if mask_of(&path, stem).is_some() {
-                    found.push((stem.to_owned(), path));
-                }
+            if let Some(stem) = stem.filter(|stem| !stem.ends_with(MASK))
+                && mask_of(&path, stem).is_some()
+            {
+                found.push((stem.to_owned(), path));
             }
         }
     }
