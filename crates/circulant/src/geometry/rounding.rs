@@ -1,5 +1,5 @@
 //! How far the f32 forward pass can be from the network in exact arithmetic, layer by layer: `docs/mathematics.md`, section 9, whose
-//! names are used here. The state of [`Values`] is its `N` and `E`; [`LinearRounding`] is what it says of a layer.
+//! names are used here. The state of `Values` is its `N` and `E`; `LinearRounding` is what it says of a layer.
 
 use super::{GeometryError, NetworkBound, UpperBound, padding};
 
