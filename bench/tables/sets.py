@@ -1,12 +1,15 @@
 """Writes scikit-learn's digits, wine, breast cancer and iris as tables with five stratified folds.
 
-    python3 bench/tables/sets.py FOLDER
+    python3 bench/tables/sets.py FOLDER [UCI]
 
+From the folder UCI of regression tables also wine-quality: its wine.csv has the alcohol as its target, published results are about the quality.
 NAME.csv has named columns and the class last; NAME-test-mask.csv has one column per fold, 1 where a row is in its test part. That is
 what `circulant reproduce tables --data FOLDER` and compare.py read.
 """
 
 import csv
+import gzip
+import shutil
 import sys
 from pathlib import Path
 
@@ -39,6 +42,18 @@ def main():
             mask[test, fold] = 1
         np.savetxt(folder / f"{name}-test-mask.csv", mask, "%d", delimiter=",")
         print(f"{name}: {data.data.shape[0]} rows, {data.data.shape[1]} columns")
+    if len(sys.argv) > 2:
+        wine_quality(Path(sys.argv[2]), folder)
+
+
+def wine_quality(uci, folder):
+    """The last two columns of wine.csv changed places."""
+    with gzip.open(uci / "wine.csv.gz", "rt") as source, open(folder / "wine-quality.csv", "w") as file:
+        for line in source:
+            cells = line.strip().split(",")
+            file.write(",".join([*cells[:-2], cells[-1], cells[-2]]) + "\n")
+    with gzip.open(uci / "wine-test-mask.csv.gz") as source, open(folder / "wine-quality-test-mask.csv", "wb") as file:
+        shutil.copyfileobj(source, file)
 
 
 if __name__ == "__main__":

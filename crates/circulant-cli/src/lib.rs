@@ -24,12 +24,16 @@ pub mod parts {
 /// What the Python package builds on.
 #[doc(hidden)]
 pub mod bindings {
+    pub use crate::experiments::auto::{
+        Chosen, Fitted, all_steps, fit_classifier, fit_regression, table_settings,
+    };
     pub use crate::experiments::config::{Inference, RunConfig};
     pub use crate::experiments::exported::describe;
     pub use crate::experiments::facts::Facts;
     pub use crate::experiments::folder::{DataFacts, RunFacts, RunFolder};
     pub use crate::experiments::inspection::Inspected;
     pub use crate::experiments::loaded::LoadedRun;
-    pub use crate::experiments::model::network;
+    pub use crate::experiments::model::{network, target_network};
+    pub use crate::experiments::training::Watch;
     pub use crate::experiments::version::VERSION;
 }

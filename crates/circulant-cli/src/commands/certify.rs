@@ -1,5 +1,7 @@
 //! `circulant certify`: norms, the Lipschitz bound, and radii inside which decisions cannot change.
 
+mod targets;
+
 use std::path::PathBuf;
 
 use anyhow::ensure;
@@ -13,6 +15,7 @@ use crate::experiments::certification::{
 };
 use crate::experiments::folder::pretty;
 use crate::experiments::loaded::LoadedRun;
+use crate::experiments::regression::LoadedRegression;
 use crate::files::write;
 use circulant::geometry::{Quantiles, Radii};
 use circulant_data::Split;
@@ -27,15 +30,19 @@ use circulant_data::Split;
 /// says, with the same samples and seed: the class of the largest probability averaged over networks. With labels, a radius counts where the
 /// class is right; without, it is about the predicted class. Of a table, the
 /// median radius is also given as the change of each column alone, in its own unit.
+///
+/// Where the target is a number: how fast its prediction, averaged over networks, can change, and per row the radius within which it moves by no
+/// more than --tolerance.
 #[derive(Args)]
 #[command(
     after_help = "The file of --out has one row per input: index, file (of pictures), class (predicted), label (where known), margin,
 certified_margin (in spite of rounding), paper, sqrt_two, last_layer; and of the averaged prediction
-average_class, average_difference, average, per_sample.
+average_class, average_difference, average, per_sample. Where the target is a number: index, mean, tolerance, radius.
 
 Examples:
   circulant certify runs/first --data mnist
   circulant certify runs/first --data mnist --first 1000 --samples 200 --out radii.csv
+  circulant certify runs/houses --data houses.csv --tolerance 10
   circulant certify runs/first --data fashion-mnist --predicted --json"
 )]
 pub struct Certify {
@@ -61,6 +68,9 @@ pub struct Certify {
         default_value = "0,0.01,0.02,0.05,0.1,0.2,0.5,1"
     )]
     radii: Vec<f64>,
+    /// Where the target is a number: how far its prediction may move, in the unit of the target [default: half of its own 90 % interval].
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    tolerance: Option<f64>,
     /// Networks to draw from the posterior; 0 for its mean alone.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=65_536))]
     samples: u32,
@@ -99,6 +109,14 @@ impl Certify {
                 "--radii: expected 0 or positive numbers, got {radius}"
             );
         }
+        self.check_tolerance()?;
+        if let Some(run) = LoadedRegression::open(&self.run)? {
+            return self.targets(&run);
+        }
+        ensure!(
+            self.tolerance.is_none(),
+            "--tolerance: it is for runs that predict a number; leave it out"
+        );
         let run = LoadedRun::open(&self.run)?;
         let mut options = run.reading();
         self.reading.apply(&mut options);

@@ -9,7 +9,7 @@ use circulant::bayes::Predictions;
 use circulant::metrics::{Bootstrap, ClassificationIntervals, Probabilities};
 use clap::{Args, ValueEnum};
 
-use super::guarantee::{Coverage, NOT_FOR_NUMBERS};
+use super::guarantee::Coverage;
 use super::output::{json_line, print};
 use super::reading::Reading;
 use crate::experiments::config::DataConfig;
@@ -82,11 +82,10 @@ impl Evaluate {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         ensure!(self.samples > 0, "--samples: expected 1 or more, got 0");
-        let guarantee = self.coverage.guarantee()?;
         if let Some(run) = LoadedRegression::open(&self.run)? {
-            ensure!(guarantee.is_none(), "{NOT_FOR_NUMBERS}");
             return self.targets(&run);
         }
+        let guarantee = self.coverage.guarantee()?;
         let run = LoadedRun::open(&self.run)?;
         let set = self.labelled(&run)?;
         let labels = run.classes_of(&set)?;

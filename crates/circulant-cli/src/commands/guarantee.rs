@@ -6,9 +6,6 @@ use clap::{Args, ValueEnum};
 
 use crate::experiments::conformal::Guarantee;
 
-/// Where the target is a number.
-pub(super) const NOT_FOR_NUMBERS: &str = "--coverage: it is for classes, and this run predicts a number; leave it out, the intervals of numbers hold 90 %";
-
 /// Which classes belong to a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Sets {
@@ -20,20 +17,20 @@ enum Sets {
     Raps,
 }
 
-/// Sets of classes with a promised coverage.
+/// Sets of classes, or intervals of numbers, with a promised coverage.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Sets of classes with a promised coverage")]
+#[command(next_help_heading = "Sets of classes, or intervals, with a promised coverage")]
 pub struct Coverage {
     /// Add a set of classes to every input that holds the true class with at least this probability, calibrated on labelled data that the model has not
-    /// learned from.
+    /// learned from. Where the target is a number: intervals that hold it, mean -+ as many deviations as calibration asks.
     #[arg(long, value_name = "SHARE")]
     coverage: Option<f64>,
     /// The data to calibrate on, with `:train` or `:test` for one of its parts [default: what `train --validation` held out].
     #[arg(long, value_name = "NAME|PATH", requires = "coverage")]
     calibration: Option<String>,
-    /// Which classes belong to a set.
-    #[arg(long, value_enum, default_value_t = Sets::Threshold, requires = "coverage")]
-    sets: Sets,
+    /// Which classes belong to a set [default: threshold].
+    #[arg(long, value_enum, requires = "coverage")]
+    sets: Option<Sets>,
     /// Keep the coverage although every input was moved by up to this distance (2-norm, in the units of the normalised input).
     #[arg(
         long,
@@ -45,6 +42,20 @@ pub struct Coverage {
 }
 
 impl Coverage {
+    /// What was asked for where the target is a number.
+    pub fn of_numbers(&self) -> anyhow::Result<Option<Guarantee>> {
+        for (flag, given) in [
+            ("--sets", self.sets.is_some()),
+            ("--robust", self.robust.is_some()),
+        ] {
+            ensure!(
+                !given,
+                "{flag}: it is for classes, and this run predicts a number; leave it out"
+            );
+        }
+        self.guarantee()
+    }
+
     /// What was asked for, if anything was.
     pub fn guarantee(&self) -> anyhow::Result<Option<Guarantee>> {
         let Some(coverage) = self.coverage else {
@@ -63,7 +74,7 @@ impl Coverage {
         Ok(Some(Guarantee {
             coverage,
             calibration: self.calibration.clone(),
-            method: match self.sets {
+            method: match self.sets.unwrap_or(Sets::Threshold) {
                 Sets::Threshold => SetMethod::Threshold,
                 Sets::Aps => SetMethod::Aps,
                 Sets::Raps => SetMethod::RAPS,

@@ -4,13 +4,12 @@ mod targets;
 
 use std::path::PathBuf;
 
-use anyhow::ensure;
 use circulant::bayes::Predictions;
 use circulant::conformal::PredictionSets;
 use clap::Args;
 use serde::Serialize;
 
-use super::guarantee::{Coverage, NOT_FOR_NUMBERS};
+use super::guarantee::Coverage;
 use super::output::{OutFile, RowFormat, print};
 use super::reading::Reading;
 use crate::experiments::config::{DataConfig, Draw};
@@ -28,7 +27,8 @@ use circulant_data::{ImageSet, Split, npy};
 /// probability of every class, the predictive entropy (all uncertainty, in nats), the expected entropy (what
 /// more training data would not remove) and the mutual information (what more data would remove; high for inputs unlike
 /// the training data). Labels are not needed. Where the target is a number: its mean, its standard deviation with the two parts of it
-/// (noise, and what more data would remove), and the central 90 % interval, in the target's own unit.
+/// (noise, and what more data would remove), and an interval, in the target's own unit: the central 90 % of the prediction, or the one that
+/// --coverage promises.
 #[derive(Args)]
 #[command(after_help = "The file's name says its format:
   .csv    index, file (of pictures), class, name, probability_0, probability_1, ..., predictive_entropy, expected_entropy,
@@ -108,11 +108,10 @@ struct PredictedRow<'a> {
 impl Predict {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
-        let guarantee = self.coverage.guarantee()?;
         if let Some(run) = LoadedRegression::open(&self.run)? {
-            ensure!(guarantee.is_none(), "{NOT_FOR_NUMBERS}");
             return self.targets(&run);
         }
+        let guarantee = self.coverage.guarantee()?;
         let run = LoadedRun::open(&self.run)?;
         let mut options = DataConfig {
             // Row by row as in the file.

@@ -46,7 +46,8 @@ pub struct Train {
     /// A TOML file with settings; `config.toml` of any run is an example.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Resume the run in this folder, with its settings. Only --steps and --checkpoint-every may change them.
+    /// Resume the run in this folder, with its settings. Only --steps and --checkpoint-every may change them; a learning rate that falls with the
+    /// steps then falls anew.
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["config", "out", "data"])]
     resume: Option<PathBuf>,
     /// The folder for the run; must not hold one yet.
@@ -341,8 +342,9 @@ impl Train {
 
     fn reopen(&self, path: &std::path::Path) -> anyhow::Result<Prepared> {
         let mut folder = RunFolder::open(path)?;
-        let config = self.resumed(&folder)?;
+        let mut config = self.resumed(&folder)?;
         folder.clean();
+        falls_anew(&folder, &mut config)?;
         let data = &folder.config.data;
         let numbers = folder.facts.data.likelihood().is_some();
         let prepared = if numbers {
@@ -400,4 +402,23 @@ impl Train {
         }
         Ok(config)
     }
+}
+
+/// A learning rate that falls to its end with the steps falls anew where there are other steps than before.
+fn falls_anew(folder: &RunFolder, config: &mut RunConfig) -> anyhow::Result<()> {
+    let (was, is) = (folder.config.training.steps, config.training.steps);
+    if config.training.final_rate.is_none() || was == is {
+        return Ok(());
+    }
+    let done = folder.steps_done()?;
+    ensure!(
+        is > done,
+        "--steps: the run in {} has {done} steps behind it, and {is} are no more; give more, or leave the flag out",
+        folder.path().display()
+    );
+    config.training.rate_from = (done > 0).then_some(done);
+    if done > 0 {
+        eprintln!("the learning rate falls anew, from step {done} to step {is}");
+    }
+    Ok(())
 }

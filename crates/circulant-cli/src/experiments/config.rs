@@ -339,6 +339,9 @@ pub struct TrainingConfig {
     /// The learning rate falls to this share of itself, along half a cosine; constant without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub final_rate: Option<f64>,
+    /// The step at which a falling learning rate began anew, where a run was trained beyond its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_from: Option<u64>,
     /// Posterior samples per step; a point estimate needs only one.
     pub samples: usize,
     /// The weight of the KL term; 1 is the evidence bound.
@@ -365,6 +368,7 @@ impl Default for TrainingConfig {
             batch: 256,
             learning_rate: 1e-2,
             final_rate: None,
+            rate_from: None,
             samples: 4,
             kl_weight: 1.0,
             class_weight: None,

@@ -276,6 +276,17 @@ impl RunFolder {
         })
     }
 
+    /// Steps of training that its checkpoint has behind it; 0 without one.
+    pub fn steps_done(&self) -> anyhow::Result<u64> {
+        if !self.checkpoint().exists() {
+            return Ok(0);
+        }
+        Ok(match self.facts.data.likelihood() {
+            Some(likelihood) => self.target_network(likelihood)?.1,
+            None => self.network()?.1,
+        })
+    }
+
     /// All steps that were logged. A line that was being written when the process died is left out.
     pub fn steps(&self) -> anyhow::Result<Vec<StepLine>> {
         lines::read(&self.path.join(STEPS))

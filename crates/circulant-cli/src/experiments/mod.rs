@@ -13,7 +13,7 @@
 //! | `training.rs` | trains in a folder, from the start or from its checkpoint |
 //! | `evaluation.rs` | predictions of a set, with their progress |
 //! | `ood_score.rs` | scores that are high for inputs unlike the training data |
-//! | `conformal.rs` | sets of classes with a promised coverage |
+//! | `conformal.rs`, `intervals.rs` | sets of classes, and intervals of numbers, with a promised coverage |
 //! | `certification.rs`, `inspection.rs` | norms and radii; what was learned, as a page |
 //! | `loaded.rs`, `exported.rs` | a trained run, used on other data; the same in two files of the library |
 //! | `exporting/` | a run for a device, as C, Rust, ONNX, dense layers or a page |
@@ -46,6 +46,7 @@ pub mod geometry;
 pub mod heads;
 pub mod inspection;
 pub mod interrupt;
+pub mod intervals;
 pub mod layer_figures;
 pub mod lines;
 pub mod loaded;

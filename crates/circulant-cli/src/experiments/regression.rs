@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::config::{DataConfig, Inference};
 use super::folder::RunFolder;
+use super::intervals::IntervalReport;
 use super::progress::WorkProgress;
 use super::source::reading;
 use super::table;
@@ -88,6 +89,9 @@ pub struct TargetMetrics {
     pub rmse_of_mean: f64,
     /// How often intervals hold the target.
     pub coverage: Vec<IntervalCoverage>,
+    /// Where a coverage was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promised: Option<IntervalReport>,
 }
 
 /// The run of a regression that is used.
@@ -173,6 +177,17 @@ impl LoadedRegression {
         )
     }
 
+    /// The targets of a table that must have some.
+    pub fn targets_of<'a>(&self, table: &'a EncodedTable) -> anyhow::Result<&'a [f64]> {
+        table.targets.as_deref().with_context(|| {
+            format!(
+                "{} has no column {:?} with a value in every row; `circulant predict` needs none",
+                table.inputs.source(),
+                self.schema.target
+            )
+        })
+    }
+
     /// What the predictions of a table with targets are worth.
     pub fn evaluate(
         &self,
@@ -181,12 +196,7 @@ impl LoadedRegression {
         seed: u64,
     ) -> anyhow::Result<TargetMetrics> {
         let place = table.inputs.source();
-        let targets = table.targets.as_ref().with_context(|| {
-            format!(
-                "{place} has no column {:?} with a value in every row; `circulant predict` needs none",
-                self.schema.target
-            )
-        })?;
+        let targets = self.targets_of(table)?;
         let predictions = self.predict(table, samples, seed)?;
         let mut metrics = RegressionMetrics::default();
         metrics.update(&predictions, targets)?;
@@ -205,6 +215,7 @@ impl LoadedRegression {
             report: metrics.finish()?,
             rmse_of_mean: (squares / targets.len() as f64).sqrt(),
             coverage: metrics.coverage()?,
+            promised: None,
         })
     }
 }

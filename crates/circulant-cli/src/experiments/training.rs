@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use circulant::bayes::{
-    BayesError, Bayesian, CheckpointPlan, KlWeight, Network, Stop, Svi, SviConfig,
+    BayesError, Bayesian, CheckpointPlan, KlWeight, Network, StepReport, Stop, Svi, SviConfig,
 };
 use circulant::data::{LabelledData, RegressionData};
 use circulant::geometry::NormControl;
@@ -81,21 +81,21 @@ pub fn train_targets(
     train_in(folder, svi, data, interrupt, "training", None)
 }
 
-/// Trains without a folder: for models that are tried, or evaluated at once.
+/// Trains without a folder: for models that are tried, evaluated at once, or kept in memory. `watch` may ask to stop, which is an error.
 pub(super) fn fit<M: Network, T: TrainingSet<M>>(
     config: &RunConfig,
     network: Bayesian<M>,
     data: &T,
-    interrupt: &Interrupt,
+    watch: Watch<'_>,
 ) -> anyhow::Result<Bayesian<M>> {
     let mut svi = Svi::new(network, svi_config(config), data.examples())?;
-    let stop = svi.fit(data, None, |_| match interrupt.is_asked() {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    })?;
+    let stop = svi.fit(data, None, |report| watch(report))?;
     ensure!(stop != Stop::Asked, "stopped; the same command resumes");
     Ok(svi.into_network())
 }
+
+/// Sees every step, and may ask to stop.
+pub type Watch<'a> = &'a mut (dyn FnMut(&StepReport) -> ControlFlow<()> + Send);
 
 fn train_in<M: Network, T: TrainingSet<M>>(
     folder: &RunFolder,
@@ -193,6 +193,7 @@ fn svi_config(config: &RunConfig) -> SviConfig {
         .with_batch(training.batch)
         .with_learning_rate(training.learning_rate)
         .with_final_rate(training.final_rate)
+        .with_rate_from(training.rate_from)
         .with_samples(match config.posterior.inference {
             Inference::Bayesian => training.samples,
             // All samples would be the same network.

@@ -147,9 +147,69 @@ fn numbers_are_predicted_with_their_deviation() {
         panic!("{first:?}")
     };
     assert!(lower < mean && mean < upper && aleatoric.hypot(epistemic) - deviation < 1e-9);
-    // What is about classes says so.
-    let certify = ["certify", path(&run), "--data", path(&data)];
-    refusal(1, certify, &["predicts numbers, not classes"]);
+    // Intervals with a promise, calibrated on what was held out.
+    let covered = success([
+        "predict",
+        path(&run),
+        "--data",
+        path(&data),
+        "--coverage",
+        "0.8",
+    ]);
+    assert_eq!(covered.lines().count(), 241);
+    assert_ne!(covered, rows);
+    let promised = json([
+        "evaluate",
+        path(&run),
+        "--data",
+        path(&data),
+        "--coverage",
+        "0.8",
+        "--json",
+    ]);
+    let promised = &promised["promised"];
+    assert_eq!(promised["calibration_inputs"], 40);
+    assert!(promised["coverage"].as_f64().unwrap() > 0.7, "{promised}");
+    let sets = ["--coverage", "0.8", "--sets", "aps"];
+    let predict = ["predict", path(&run), "--data", path(&data)];
+    refusal(
+        1,
+        [&predict[..], &sets].concat(),
+        &["--sets", "for classes"],
+    );
+    let too_much = [&predict[..], &["--coverage", "0.99"]].concat();
+    refusal(1, too_much, &["at least 99 calibration examples, got 40"]);
+    // How far the prediction can move.
+    let certified = json([
+        "certify",
+        path(&run),
+        "--data",
+        path(&data),
+        "--tolerance",
+        "10",
+        "--samples",
+        "5",
+        "--json",
+    ]);
+    let number = |name: &str| certified[name].as_f64().unwrap();
+    let radius = certified["radius"]["median"].as_f64().unwrap();
+    assert!(
+        radius > 0.0 && number("lipschitz") * radius <= 10.0,
+        "{certified}"
+    );
+    let column = &certified["columns"][0];
+    assert_eq!(column["column"], "x");
+    // The prices rise by 3 per unit, so nothing less can be promised.
+    assert!(column["largest_slope"].as_f64().unwrap() > 2.5, "{column}");
+    let wrong = [
+        "certify",
+        path(&run),
+        "--data",
+        path(&data),
+        "--tolerance",
+        "0",
+    ];
+    refusal(1, wrong, &["--tolerance"]);
     let ood = [
         "evaluate",
         path(&run),
@@ -159,7 +219,17 @@ fn numbers_are_predicted_with_their_deviation() {
         "glyphs",
     ];
     refusal(1, ood, &["--ood"]);
-    // Training goes on where it stood.
+    // Training goes on where it stood, and beyond its end.
+    success(["train", "--resume", path(&run)]);
+    let fewer = ["train", "--resume", path(&run), "--steps", "10"];
+    refusal(1, fewer, &["--steps", "give more"]);
+    let more = circulant(["train", "--resume", path(&run), "--steps", "3100"]);
+    assert!(more.status.success(), "{}", stderr(&more));
+    let told = stderr(&more);
+    assert!(
+        told.contains("falls anew, from step 3000 to step 3100"),
+        "{told}"
+    );
     success(["train", "--resume", path(&run)]);
     fs::write(
         &data,

@@ -229,18 +229,28 @@ impl TableSchema {
 impl EncodedTable {
     /// At most the first `count` rows of a table whose target is a number.
     pub fn first(&self, count: usize) -> Result<Self, DataError> {
-        let [rows, width] = self.inputs.shape();
-        let kept = count.clamp(1, rows);
-        let values = self.inputs.values()[..kept * width].to_vec();
+        let rows = self.inputs.shape()[0];
+        self.select(&(0..count.clamp(1, rows)).collect::<Vec<_>>())
+    }
+
+    /// Some rows of a table whose target is a number.
+    ///
+    /// # Panics
+    ///
+    /// Panics if one does not exist.
+    pub fn select(&self, rows: &[usize]) -> Result<Self, DataError> {
+        let width = self.inputs.shape()[1];
+        let values = self.inputs.values();
+        let values = rows.iter().flat_map(|row| &values[row * width..][..width]);
         let targets = self.targets.as_ref();
         Ok(Self {
             inputs: FeatureSet::new(
-                values,
-                [kept, width],
+                values.copied().collect(),
+                [rows.len(), width],
                 Labels::default(),
                 self.inputs.source(),
             )?,
-            targets: targets.map(|targets| targets[..kept].to_vec()),
+            targets: targets.map(|targets| rows.iter().map(|&row| targets[row]).collect()),
             notes: self.notes.clone(),
         })
     }

@@ -56,8 +56,10 @@ fn settings(config: &SviConfig) -> [(&'static str, String); 3] {
             match config.final_rate {
                 None => rate.to_string(),
                 Some(share) => {
+                    let from = config.rate_from;
+                    let from = from.map_or(String::new(), |step| format!(" from step {step}"));
                     format!(
-                        "{rate} falling to {share} of it over {} steps",
+                        "{rate} falling to {share} of it over {} steps{from}",
                         config.steps
                     )
                 }
@@ -110,8 +112,8 @@ impl<M: Network> Svi<M> {
     /// `self` is as it was.
     ///
     /// Model, priors, posteriors, data, seed, batch, samples, weight of the KL, learning rate and whether there is a projection must be those of the
-    /// checkpoint; what differs is named. The number of steps (while the learning rate does not depend on it) and the patience
-    /// may differ. Not compared, and for the caller to keep: an optimiser of one's own, what the projection does, and a rate
+    /// checkpoint; what differs is named. The number of steps (while the learning rate does not depend on it, or begins anew at the step of the
+    /// checkpoint, [`SviConfig::rate_from`]) and the patience may differ. Not compared, and for the caller to keep: an optimiser of one's own, what the projection does, and a rate
     /// that was set by [`Self::set_learning_rate`].
     pub fn resume(
         &mut self,
@@ -132,9 +134,21 @@ impl<M: Network> Svi<M> {
             serde_json::from_str(text)
                 .map_err(|error| checkpoint.broken(format!("settings: {error}")))
         };
-        let found = settings(&parse(checkpoint.entry("settings")?)?);
+        let number = |key| checkpoint.number(key);
+        let step = number("step")?;
+        // A schedule that begins here may differ from the one that led here.
+        let begins = self.config.rate_from == Some(step);
+        let compared = |text: &str| {
+            let config = parse(text)?;
+            let config = match begins {
+                true => config.with_steps(0).with_rate_from(None),
+                false => config,
+            };
+            Ok::<_, CheckpointError>(settings(&config))
+        };
+        let found = compared(checkpoint.entry("settings")?)?;
         // Through text as the checkpoint's: both are then rounded alike.
-        let expected = settings(&parse(&self.initial_settings())?);
+        let expected = compared(&self.initial_settings())?;
         for ((what, expected), (_, found)) in expected.into_iter().zip(found) {
             if expected != found {
                 return Err(checkpoint.other_run(what, expected, found).into());
@@ -151,13 +165,12 @@ impl<M: Network> Svi<M> {
             let message = "the moments in it are not those of this optimiser";
             return Err(checkpoint.broken(message).into());
         };
-        let number = |key| checkpoint.number(key);
         let watch = Watch {
             average: f64::from_bits(number("watch.average")?),
             best: f64::from_bits(number("watch.best")?),
             best_step: number("watch.best_step")?,
         };
-        (self.step, self.watch) = (number("step")?, watch);
+        (self.step, self.watch) = (step, watch);
         self.set_network(with_stable_ids(network));
         self.optimizer = self.optimizer.clone().load_record(state.optimizer);
         self.site_adam = site_adam;

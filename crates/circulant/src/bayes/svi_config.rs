@@ -21,6 +21,8 @@ pub struct SviConfig {
     pub learning_rate: f64,
     /// The learning rate falls along half a cosine to this share of itself at the last step; without it, it is constant.
     pub final_rate: Option<f64>,
+    /// The step at which a falling learning rate begins (anew): a run that has ended is trained further on a schedule of its own.
+    pub rate_from: Option<u64>,
     /// Monte-Carlo samples per step.
     #[config(default = 1)]
     pub samples: usize,
@@ -40,8 +42,9 @@ impl SviConfig {
         let Some(share) = self.final_rate else {
             return self.learning_rate;
         };
-        let last = self.steps.saturating_sub(1).max(1);
-        let along = step.min(last) as f64 / last as f64;
+        let from = self.rate_from.unwrap_or(0);
+        let last = self.steps.saturating_sub(1).saturating_sub(from).max(1);
+        let along = step.saturating_sub(from).min(last) as f64 / last as f64;
         self.learning_rate * (share + (1.0 - share) * (1.0 + (PI * along).cos()) / 2.0)
     }
 }

@@ -15,6 +15,7 @@
 //! | [`CertificateConfig`], [`Certificate`] | radii per input, for the f32 forward pass as it is computed |
 //! | [`PosteriorGeometryConfig`] | norms, margins and radii over posterior samples |
 //! | [`PredictiveBoundsConfig`], [`PredictiveCertificate`] | radii of the averaged prediction, and bounds of its probabilities |
+//! | [`TargetBoundsConfig`] | how far the prediction of a number can move |
 //! | [`prior_norm_bound`], [`prior_network_bound`] | how large norms can be under the prior |
 //! | [`NormControl`] | layers below a norm, also during training |
 //! | [`NormPenalty`] | a differentiable upper bound of the norm, as a regulariser |
@@ -70,6 +71,7 @@ pub mod rounding;
 mod singular_values;
 mod summary;
 pub mod tail;
+pub mod target;
 
 #[doc(inline)]
 pub use self::activation::LipschitzActivation;
@@ -95,3 +97,5 @@ pub use self::singular_values::SingularValues;
 pub use self::summary::{CertifiedAt, Quantiles, Radii};
 #[doc(inline)]
 pub use self::tail::{PriorNetworkBound, prior_network_bound, prior_norm_bound};
+#[doc(inline)]
+pub use self::target::{TargetBounds, TargetBoundsConfig};

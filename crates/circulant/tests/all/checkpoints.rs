@@ -91,6 +91,19 @@ fn other_settings_are_refused_by_name() {
         .resume(&path, data.fingerprint())
         .expect_err("longer");
     assert!(error.to_string().contains("over 2 steps"), "{error}");
+    // On a schedule of its own from where it stands, it goes on; only there, and with the same rate.
+    let anew = |from| falling().with_steps(20).with_rate_from(Some(from));
+    for refused in [anew(1), anew(2).with_learning_rate(0.5)] {
+        let mut other = run(kind, refused, &data);
+        assert!(other.resume(&path, data.fingerprint()).is_err());
+    }
+    let mut longer = run(kind, anew(2), &data);
+    longer.resume(&path, data.fingerprint()).expect("resumes");
+    fit(&mut longer, &data);
+    longer.save(&path, data.fingerprint()).expect("saves");
+    let mut again = run(kind, anew(2), &data);
+    again.resume(&path, data.fingerprint()).expect("resumes");
+    assert_eq!(again.steps_done(), 20);
 }
 
 #[test]

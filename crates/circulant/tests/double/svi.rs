@@ -323,6 +323,11 @@ fn the_learning_rate_falls_along_half_a_cosine() {
         assert!((falling.rate(step) - expected).abs() < 1e-15, "{step}");
     }
     assert_eq!((falling.rate(0), falling.rate(10)), (0.5, 0.05));
+    // Anew from step 11, as at first.
+    let anew = falling.clone().with_steps(22).with_rate_from(Some(11));
+    for step in 0..11 {
+        assert_eq!(anew.rate(11 + step), falling.rate(step));
+    }
     // One step has the whole rate.
     assert_eq!(falling.with_steps(1).rate(0), 0.5);
 }

@@ -40,11 +40,19 @@ impl TargetRow {
 
 impl Predict {
     pub(super) fn targets(&self, run: &LoadedRegression) -> anyhow::Result<()> {
+        let (samples, guarantee) = (self.samples as usize, self.coverage.of_numbers()?);
         let table = run.table(&self.data, self.split)?;
-        let found = run.predict(&table, self.samples as usize, self.seed)?;
+        let found = run.predict(&table, samples, self.seed)?;
         let deviations = found.deviation();
         let (aleatoric, epistemic) = (found.aleatoric_deviation(), found.epistemic_deviation());
-        let intervals = found.interval(COVERAGE)?;
+        let intervals = match guarantee {
+            None => found.interval(COVERAGE)?,
+            Some(guarantee) => {
+                let calibrated = guarantee.calibrate_intervals(run, samples, self.seed)?;
+                eprintln!("{}", calibrated.line());
+                calibrated.of(&found)?
+            }
+        };
         let means = found.mean();
         let row = |index: usize| TargetRow {
             version: VERSION,

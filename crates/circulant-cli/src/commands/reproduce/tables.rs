@@ -6,6 +6,8 @@ use anyhow::ensure;
 use clap::Args;
 
 use super::finish;
+use crate::experiments::auto;
+use crate::experiments::config::RunConfig;
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::tables::results::text;
 use crate::experiments::tables::{TablesPlan, sets};
@@ -40,6 +42,12 @@ pub(super) struct Tables {
     /// Of initial parameters, batches and samples.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Leave the test parts alone, and judge by a tenth of the training rows instead: for choosing settings.
+    #[arg(long)]
+    validate: bool,
+    /// A TOML file with settings that replace the defaults of tables; its size is taken, none is chosen.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// The folder for lines of results and the report.
     #[arg(long, value_name = "FOLDER", default_value = "runs/tables")]
     out: PathBuf,
@@ -66,11 +74,15 @@ impl Tables {
         if !self.sets.is_empty() {
             found.retain(|(name, _)| self.sets.contains(name));
         }
+        let of_tables = |path: &PathBuf| RunConfig::read_over(path, &auto::table_settings(0));
+        let settings = self.config.as_ref().map(of_tables).transpose()?;
         let plan = TablesPlan {
             sets: found,
             splits: self.splits,
             samples: self.samples,
             seed: self.seed,
+            settings,
+            validate: self.validate,
             out: self.out.clone(),
         };
         let results = plan.run(&interrupt)?;

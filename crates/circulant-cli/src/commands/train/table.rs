@@ -185,7 +185,7 @@ impl Train {
     ) -> anyhow::Result<Prepared> {
         let auto = self.is_auto();
         let mut config = match auto {
-            true => self.apply(auto::table_settings())?,
+            true => self.apply(auto::table_settings(raw.rows()))?,
             false => config,
         };
         // Columns are standardised one by one.
@@ -199,6 +199,7 @@ impl Train {
         target.target = Some(learned.schema.target.clone());
         config.data.schema = Some(learned.schema.clone());
         let columns = learned.schema.inputs();
+        let watch = &mut auto::interrupted(interrupt);
         let seed_of_facts = |set: &ImageSet| DataFacts {
             table: Some(learned.schema.clone()),
             ..DataFacts::of(set)
@@ -214,7 +215,7 @@ impl Train {
                 let (classes, weight) = (facts.classes, config.training.class_weight);
                 let normalisation = &config.data.normalisation;
                 let data = source::labelled(&held.training, normalisation, classes, weight)?;
-                let chosen = auto::classifier(&config, &data, columns, interrupt)?;
+                let chosen = auto::classifier(&config, &data, columns, watch)?;
                 eprintln!("{source}: {}", chosen.line);
                 config = chosen.config;
             }
@@ -234,7 +235,7 @@ impl Train {
         };
         if auto {
             let data = labelled(&learned.training, &learned.schema)?;
-            let chosen = auto::regression(&config, &data, columns, likelihood, interrupt)?;
+            let chosen = auto::regression(&config, &data, columns, likelihood, watch)?;
             eprintln!("{source}: {}", chosen.line);
             config = chosen.config;
         }

@@ -13,6 +13,18 @@ impl RunConfig {
         Ok(Self::parse(path)?.0)
     }
 
+    /// Reads a TOML file; what it leaves out is as in `base`.
+    pub fn read_over(path: &Path, base: &Self) -> anyhow::Result<Self> {
+        let (_, _, found) = Self::parse(path)?;
+        let mut table = base.table();
+        overlay(&mut table, found);
+        let config: Self = table.try_into()?;
+        config
+            .check()
+            .with_context(|| format!("{} cannot be used", path.display()))?;
+        Ok(config)
+    }
+
     /// The settings, and the file's own version and entries.
     fn parse(path: &Path) -> anyhow::Result<(Self, u32, toml::Table)> {
         let text = std::fs::read_to_string(path)
@@ -83,6 +95,18 @@ impl RunConfig {
                 }),
         );
         found
+    }
+}
+
+/// Entries of `found` take the place of those of `table`, table by table.
+fn overlay(table: &mut toml::Table, found: toml::Table) {
+    for (key, value) in found {
+        match (table.get_mut(&key), value) {
+            (Some(toml::Value::Table(own)), toml::Value::Table(found)) => overlay(own, found),
+            (_, value) => {
+                table.insert(key, value);
+            }
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use circulant::bayes::PredictiveConfig;
+use circulant::data::BatchOrder;
 use circulant::metrics::{class_metrics, regression_report};
 use circulant_data::{Normalisation, RawTable, TableOptions, TableSchema};
 
@@ -23,12 +24,10 @@ use super::facts::Facts;
 use super::folder::{DataFacts, write_report};
 use super::interrupt::Interrupt;
 use super::lines::{self, Log};
-use super::model;
 use super::progress::WorkProgress;
 use super::regression::{labelled, predict};
 use super::source::{self, tensor};
 use super::table::images;
-use super::training::fit;
 use crate::report::{Block, Document, Section};
 
 /// What is to be done.
@@ -41,6 +40,10 @@ pub struct TablesPlan {
     pub samples: usize,
     /// Of everything.
     pub seed: u64,
+    /// Settings with a size, instead of the default ones with a size that is chosen.
+    pub settings: Option<RunConfig>,
+    /// Leaves the test parts alone: a tenth of the training rows takes their place.
+    pub validate: bool,
     /// The folder for lines and report.
     pub out: PathBuf,
 }
@@ -87,15 +90,33 @@ impl TablesPlan {
             provenance: Facts::gather().provenance(
                 vec![self.seed],
                 Duration::from_secs_f64(results.wall_seconds),
-                self.settings().to_toml(),
+                self.settings(0).to_toml(),
             ),
         };
         write_report(&self.out, &document, &results)?;
         Ok(results)
     }
 
-    fn settings(&self) -> RunConfig {
-        let mut config = auto::table_settings();
+    /// Rows to learn from, and rows to be judged by.
+    fn parts(&self, set: &TableSet, split: usize) -> anyhow::Result<[RawTable; 2]> {
+        let [training, test] = set.parts(split);
+        if !self.validate {
+            return Ok([training, test]);
+        }
+        let rows = training.rows();
+        let mut order = BatchOrder::new(split as u64, rows, rows)?;
+        let (held, kept) = order.at(0).split_at(rows.div_ceil(10));
+        ensure!(
+            !kept.is_empty(),
+            "{}: too few rows to hold any out",
+            set.name
+        );
+        Ok([kept, held].map(|part| training.select(part)))
+    }
+
+    fn settings(&self, rows: usize) -> RunConfig {
+        let own = self.settings.clone();
+        let mut config = own.unwrap_or_else(|| auto::table_settings(rows));
         config.training.seed = self.seed;
         config.data.normalisation = Normalisation::Raw;
         config
@@ -107,7 +128,7 @@ impl TablesPlan {
         split: usize,
         interrupt: &Interrupt,
     ) -> anyhow::Result<SplitResult> {
-        let [training, test] = set.parts(split);
+        let [training, test] = self.parts(set, split)?;
         let (start, rows) = (Instant::now(), training.rows());
         let (schema, _) = TableSchema::learn(&training, &TableOptions::default())?;
         let inputs = schema.inputs();
@@ -137,33 +158,37 @@ impl TablesPlan {
             table: Some(schema.clone()),
             ..DataFacts::of(&images(training.clone())?)
         };
-        let config = self.settings();
+        let config = self.settings(training.inputs.shape()[0]);
+        let chooses = self.settings.is_none();
+        let watch = &mut auto::interrupted(interrupt);
         let Some(likelihood) = facts.likelihood() else {
             let (set, test) = (images(training)?, images(test)?);
             let data = source::labelled(&set, &Normalisation::Raw, facts.classes, None)?;
-            let chosen = auto::classifier(&config, &data, columns, interrupt)?;
-            let network = model::network(&chosen.config, [1, 1, columns], facts.classes)?;
-            let network = fit(&chosen.config, network, &data, interrupt)?;
+            let fitted = match chooses {
+                true => auto::fit_classifier(&config, &data, columns, watch)?,
+                false => auto::classifier_of(config, &data, columns, watch)?,
+            };
             let seconds = start.elapsed().as_secs_f64();
             let predictive = PredictiveConfig::new()
                 .with_samples(self.samples)
                 .with_seed(self.seed);
-            let found = predictive.predict(&network, tensor(&test, &Normalisation::Raw)?)?;
+            let found = predictive.predict(&fitted.network, tensor(&test, &Normalisation::Raw)?)?;
             let (metrics, _) = class_metrics(&found.class_probabilities()?, &labels_of(&test)?)?;
             let metrics = SplitMetrics::Classification {
                 accuracy: metrics.accuracy,
                 log_loss: metrics.nll,
                 ece: metrics.ece15,
             };
-            return Ok((chosen.name, metrics, seconds));
+            return Ok((fitted.chosen.name, metrics, seconds));
         };
         let data = labelled(&training, schema)?;
-        let chosen = auto::regression(&config, &data, columns, likelihood, interrupt)?;
-        let network = model::target_network(&chosen.config, columns, likelihood)?;
-        let network = fit(&chosen.config, network, &data, interrupt)?;
+        let fitted = match chooses {
+            true => auto::fit_regression(&config, &data, columns, likelihood, watch)?,
+            false => auto::regression_of(config, &data, columns, likelihood, watch)?,
+        };
         let seconds = start.elapsed().as_secs_f64();
         let found = predict(
-            &network,
+            &fitted.network,
             &test,
             schema,
             self.samples,
@@ -181,6 +206,6 @@ impl TablesPlan {
             crps: report.crps,
             coverage90: report.coverage90,
         };
-        Ok((chosen.name, metrics, seconds))
+        Ok((fitted.chosen.name, metrics, seconds))
     }
 }
