@@ -70,7 +70,7 @@ class Transformer:
     """Training steps of the vision transformer."""
 
     name: str
-    # dense or spectral: the projections
+    # dense or spectral: what the peers train. Ours trains what the name says; for blocks the peers have their dense model.
     model: str
     batch: int
     suite, work, unit, pieces = "vit", "step", "ms", 1
@@ -108,9 +108,9 @@ def parse(name):
     inference = parse_inference(name)
     if inference:
         return inference
-    transformer = re.fullmatch(r"vit/(dense|spectral)/(\d+)", name)
+    transformer = re.fullmatch(r"vit/(dense|spectral|[a-z]+(?:-\d+)?\+block-\d+)/(\d+)", name)
     if transformer:
-        return Transformer(name, transformer[1], int(transformer[2]))
+        return Transformer(name, "spectral" if transformer[1] == "spectral" else "dense", int(transformer[2]))
     line = re.fullmatch(r"norm1d/(\d+)/exact", name)
     if line:
         return Norm(name, 1, 1, (int(line[1]),))
@@ -138,7 +138,7 @@ def parse(name):
     raise ValueError(
         f"case {name!r}: expected circulant1d/BxD/WORK, bccb2d/BxI-OxHxW/WORK or block/BxI-ObL/WORK, "
         "WORK being forward or forward_backward; or svi/MODEL/B, memory/svi/MODEL/B, "
-        "start/svi/MODEL/B, predictive/MODEL/SAMPLESxINPUTS; or vit/dense/B, vit/spectral/B; or "
+        "start/svi/MODEL/B, predictive/MODEL/SAMPLESxINPUTS; or vit/dense/B, vit/spectral/B, vit/ATTENTION+block-N/B; or "
         "norm1d/D/exact, norm2d/IxOxHxW/exact"
     )
 
@@ -176,6 +176,12 @@ LAYERS = {
         )
         for work in ("forward_backward", "forward")
     },
+    # Where a dense layer becomes the quicker one.
+    **{
+        f"block/8320x128-512b{block}/{work}": None
+        for block in (2, 4)
+        for work in ("forward_backward", "forward")
+    },
 }
 
 INFERENCE = {
@@ -189,7 +195,7 @@ INFERENCE = {
     "start/svi/spectral-circulant/512": None,
 }
 
-TRANSFORMER = {"vit/dense/128": 1.0, "vit/spectral/128": 1.3}
+TRANSFORMER = {"vit/dense/128": 1.0, "vit/spectral/128": 1.3, "vit/block-8+block-8/128": 2.0, "vit/dense+block-4/128": 2.0}
 
 NORMS = {
     "norm1d/16384/exact": 1.2,

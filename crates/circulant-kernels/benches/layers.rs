@@ -262,6 +262,8 @@ fn main() {
         images(&report, batch, channels, side, false);
     }
     for (batch, d_in, d_out, block) in [
+        (8320, 128, 512, 2),
+        (8320, 128, 512, 4),
         (8320, 128, 512, 8),
         (8320, 128, 512, 16),
         (8320, 128, 512, 32),

@@ -60,19 +60,26 @@ impl Own {
     }
 }
 
-/// `vit/KIND/BATCH` to kind and batch.
-fn parse(case: &str) -> (ProjectionKind, usize) {
+/// The projections of attention and MLP.
+type Kinds = [ProjectionKind; 2];
+
+/// The models that are timed: the paper's two, one with a sixth of the dense one's parameters, one with half of them.
+const MODELS: [&str; 4] = ["dense", "spectral", "block-8+block-8", "dense+block-4"];
+
+/// `vit/ATTENTION[+MLP]/BATCH` to kinds and batch; the MLP is dense unless given.
+fn parse(case: &str) -> (Kinds, usize) {
     let parts: Vec<&str> = case.split('/').collect();
-    let kind = match parts[..] {
-        ["vit", "dense", _] => ProjectionKind::Dense,
-        ["vit", "spectral", _] => ProjectionKind::Spectral,
-        _ => panic!("expected vit/dense/BATCH or vit/spectral/BATCH, got {case}"),
+    let ["vit", kinds, batch] = parts[..] else {
+        panic!("expected vit/ATTENTION[+MLP]/BATCH, got {case}");
     };
-    (kind, parts[2].parse().expect("a batch"))
+    let (attention, mlp) = kinds.split_once('+').unwrap_or((kinds, "dense"));
+    let kinds = [attention, mlp].map(|kind| kind.parse().expect("a projection"));
+    (kinds, batch.parse().expect("a batch"))
 }
 
-fn model(kind: ProjectionKind, device: &Device) -> VisionTransformer {
-    VisionTransformerConfig::new(SIDE, 4, CLASSES, kind)
+fn model([attention, mlp]: Kinds, device: &Device) -> VisionTransformer {
+    VisionTransformerConfig::new(SIDE, 4, CLASSES, attention)
+        .with_mlp([mlp; 2])
         .with_d(WIDTH)
         .with_heads(HEADS)
         .init(device)
@@ -108,9 +115,9 @@ fn optimizer() -> ModuleOptimizer {
 const PARTS: [&str; 5] = ["forward", "loss", "backward", "gradients", "optimiser"];
 
 /// The times of whole steps and of their parts.
-fn steps(kind: ProjectionKind, batch: usize, seconds: f64) -> (Vec<Duration>, Vec<Vec<Duration>>) {
+fn steps(kinds: Kinds, batch: usize, seconds: f64) -> (Vec<Duration>, Vec<Vec<Duration>>) {
     let device = circulant::cpu().autodiff();
-    let mut model = model(kind, &device);
+    let mut model = model(kinds, &device);
     let mut optimizer = optimizer();
     let (images, labels) = (images(batch, &device), labels(batch));
     let (mut whole, mut parts) = (Vec::new(), vec![Vec::new(); PARTS.len()]);
@@ -164,8 +171,8 @@ fn time_operation(seconds: f64, operation: impl Fn() -> Tensor<3>) -> [f64; 2] {
 }
 
 fn profile(case: &str, seconds: f64) {
-    let (kind, batch) = parse(case);
-    let (whole, parts) = steps(kind, batch, seconds);
+    let (kinds, batch) = parse(case);
+    let (whole, parts) = steps(kinds, batch, seconds);
     println!("{case:<44} {:>9} {:>9}", "best, ms", "median");
     let (best, median) = statistics(whole);
     println!("{:<44} {best:>9.2} {median:>9.2}", "step");
@@ -196,9 +203,15 @@ fn profile(case: &str, seconds: f64) {
         println!("{name:<44} {forward:>9.2} {both:>9.2} {calls:>7}");
     };
     let keep = Activation::Identity;
-    let (of_dense, of_spectral) = match kind {
+    let (of_dense, of_spectral) = match kinds[0] {
         ProjectionKind::Dense => (24, 0),
-        _ => (0, 6),
+        ProjectionKind::Spectral => (0, 6),
+        _ => (0, 0),
+    };
+    let of_mlp = if kinds[1] == ProjectionKind::Dense {
+        6
+    } else {
+        0
     };
     print("layer norm", 12, &|| {
         layer_norm(x.clone(), gamma.clone(), beta.clone(), 1e-5)
@@ -218,19 +231,19 @@ fn profile(case: &str, seconds: f64) {
         attention(x.clone(), x.clone(), x.clone(), HEADS, Some(mask))
     });
     print("dropout", 13, &|| dropout(x.clone(), mask));
-    print("MLP, first product", 6, &|| {
+    print("MLP, first product", of_mlp, &|| {
         linear(&expand, x.clone(), keep)
     });
     print("GELU", 6, &|| gelu(hidden.clone()));
-    print("MLP, second product", 6, &|| {
+    print("MLP, second product", of_mlp, &|| {
         linear(&contract, hidden.clone(), keep)
     });
 }
 
 fn export(case: &str, file: &str) {
-    let (kind, batch) = parse(case);
+    let (kinds, batch) = parse(case);
     let device = circulant::cpu().autodiff();
-    let model = model(kind, &device);
+    let model = model(kinds, &device);
     let images = images(batch, &device);
     let loss = cross_entropy(model.forward(images.clone()), labels(batch));
     let loss = loss.div_scalar(batch as f64);
@@ -254,14 +267,14 @@ fn main() {
     if let Some((case, file)) = &own.export {
         return export(case, file);
     }
-    let cases = ["dense", "spectral"].map(|kind| format!("vit/{kind}/{BATCH}"));
+    let cases = MODELS.map(|model| format!("vit/{model}/{BATCH}"));
     for case in cases.iter().filter(|case| case.contains(&options.case)) {
         if own.profile {
             profile(case, options.seconds);
             continue;
         }
-        let (kind, batch) = parse(case);
-        let (best, median) = statistics(steps(kind, batch, options.seconds).0);
+        let (kinds, batch) = parse(case);
+        let (best, median) = statistics(steps(kinds, batch, options.seconds).0);
         let rate = batch as f64 * 1e3 / best;
         options.print(case, (best, median), &format!(", {rate:.0} images/s"));
     }
