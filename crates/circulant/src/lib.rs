@@ -18,6 +18,7 @@
 //! | --- | --- |
 //! | [`nn`], [`functional`], [`operator`] | the layers, the operations behind them, and what describes one |
 //! | [`data`], [`task`], [`train`] | examples and batches, what a network is for, deterministic training and checkpoints |
+//! | [`parallel`] | training on several processes |
 //! | [`bayes`] | posteriors in the place of parameters: priors, variational inference, predictions, calibration |
 //! | [`metrics`] | accuracy, calibration, out-of-distribution detection, intervals |
 //! | [`baselines`] | what others do on the same models: ensembles, dropout, Laplace, feature densities |
@@ -53,6 +54,7 @@ pub mod models;
 pub mod nn;
 pub mod noise;
 pub mod operator;
+pub mod parallel;
 mod parameters;
 pub mod pretrained;
 pub mod record;

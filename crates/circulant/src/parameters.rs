@@ -63,6 +63,16 @@ pub(crate) fn trained_parameters<M: Module>(module: &M) -> Vec<FoundParameter> {
     search.found
 }
 
+/// A number that changes with the values of the trained parameters.
+pub(crate) fn checksum<M: Module>(module: &M) -> u32 {
+    let mut hash = crc32fast::Hasher::new();
+    for found in trained_parameters(module) {
+        let bytes = found.values.iter().flat_map(|value| value.to_le_bytes());
+        hash.update(&bytes.collect::<Vec<u8>>());
+    }
+    hash.finalize()
+}
+
 /// The layouts of all spectral layers of a module, by the paths of the layers.
 pub(crate) fn spectral_layers<M: Module>(module: &M) -> BTreeMap<String, Layout> {
     let mut search = Search::default();

@@ -15,8 +15,9 @@ use burn::tensor::{Gradients, Tensor};
 use circulant_kernels::NoiseKey;
 use rayon::prelude::*;
 
+use super::data_term::DataTerm;
 use super::factor::Factor;
-use super::network::{Bayesian, Network, SiteDescription};
+use super::network::{Bayesian, Network};
 use super::posterior::Posterior;
 use crate::backend::fused::{PlainGaussian, PlainGradients, PlainNoise};
 use crate::noise::Noise;
@@ -151,15 +152,15 @@ impl<M: Network> Draws<M> {
         sum.expect("at least one draw")
     }
 
-    /// The weighted KL, and the gradients of `share * data + KL`, where `of_data` are those of the data term.
+    /// The weighted KL, and the gradients of `share * data + KL`.
     pub(super) fn gradients(
         &self,
         network: &Bayesian<M>,
-        of_data: &Gradients,
+        data: DataTerm,
         share: f64,
     ) -> (f64, GradientsParams) {
         let (kl, mut gradients, plain) =
-            self.pull_back(network, of_data, share, |_, _, gradients| gradients);
+            self.pull_back(network, data, share, |_, _, gradients| gradients);
         for (site, own) in plain {
             let posterior = &network.factors[site].posterior;
             posterior.register(own.into_tensors(), &mut gradients);
@@ -172,25 +173,15 @@ impl<M: Network> Draws<M> {
     pub(super) fn pull_back<R: Send>(
         &self,
         network: &Bayesian<M>,
-        of_data: &Gradients,
+        data: DataTerm,
         share: f64,
         plain: impl Fn(usize, &PlainGaussian, PlainGradients) -> R + Sync,
     ) -> (f64, GradientsParams, Vec<(usize, R)>) {
-        let mut gradients = GradientsParams::new();
-        let mut of_numbers: Vec<Vec<Tensor<1>>> =
-            network.sites.iter().map(|_| Vec::new()).collect();
-        for (draw, model) in self.models.iter().enumerate() {
-            let mut collect = OfNumbers {
-                of_data,
-                sites: &network.sites,
-                visited: 0,
-                site: 0,
-                of_numbers: &mut of_numbers,
-                // Parameters without a posterior are the same in all draws.
-                others: (draw == 0).then_some((&mut gradients, share)),
-            };
-            model.visit(&mut collect);
-        }
+        let DataTerm {
+            mut of_numbers,
+            others: mut gradients,
+            ..
+        } = data;
         let mut kl = 0.0;
         for draws in &self.taped {
             kl += draws.kl.clone().into_scalar::<f64>();
@@ -226,36 +217,6 @@ impl<M: Network> Draws<M> {
         let (kls, results): (Vec<f64>, _) = done.into_iter().unzip();
         let kl = kls.into_iter().fold(kl, |total, own| total + own);
         (kl, gradients, results)
-    }
-}
-
-/// Collects the gradients of drawn values by site, and those of the other parameters.
-struct OfNumbers<'a> {
-    of_data: &'a Gradients,
-    sites: &'a [SiteDescription],
-    visited: usize,
-    site: usize,
-    of_numbers: &'a mut [Vec<Tensor<1>>],
-    /// Where they go, and what they are multiplied by.
-    others: Option<(&'a mut GradientsParams, f64)>,
-}
-
-impl ModuleVisitor for OfNumbers<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let position = self.visited;
-        self.visited += 1;
-        let tensor = param.val();
-        let gradient = tensor.grad(self.of_data);
-        let next = self.sites.get(self.site);
-        if next.is_some_and(|site| site.position == position) {
-            // A parameter that the data term does not depend on.
-            let gradient = gradient.unwrap_or_else(|| tensor.inner().zeros_like());
-            let count = gradient.shape().num_elements();
-            self.of_numbers[self.site].push(gradient.reshape([count]));
-            self.site += 1;
-        } else if let (Some((into, share)), Some(gradient)) = (&mut self.others, gradient) {
-            into.register(param.id, gradient.mul_scalar(*share));
-        }
     }
 }
 
@@ -334,7 +295,9 @@ mod tests {
             let plain = PlainSites::new(&network, &keys);
             let draws = Draws::new(&network, plain, keys, elbo.kl_weight(3));
             let data = draws.sum(loss);
-            let (kl, found) = draws.gradients(&network, &data.backward(), elbo.share(BATCH));
+            let share = elbo.share(BATCH);
+            let data = DataTerm::new(&network, &draws.models, Some(data), share);
+            let (kl, found) = draws.gradients(&network, data, share);
             let expected: f64 = estimate.kl.into_scalar();
             assert!((kl - expected).abs() <= f64::from(TOLERANCE) * expected.abs());
             let expected = GradientsParams::from_grads(estimate.loss.backward(), &network);

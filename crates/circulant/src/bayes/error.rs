@@ -4,6 +4,7 @@ use circulant_kernels::KernelError;
 
 use crate::data::ExamplesError;
 use crate::metrics::MetricError;
+use crate::parallel::ParallelError;
 use crate::record::RecordError;
 use crate::train::CheckpointError;
 
@@ -130,6 +131,9 @@ pub enum BayesError {
     /// A checkpoint that cannot be written or used.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// Several processes that cannot begin or go on.
+    #[error(transparent)]
+    Parallel(#[from] ParallelError),
     /// A relative deviation of nothing.
     #[error(
         "{path}: all initial numbers of its layer are zero, so a deviation relative to them is zero too; \

@@ -19,6 +19,7 @@
 
 mod calibration;
 mod config;
+mod data_term;
 mod divergence;
 mod draws;
 mod elbo;
@@ -26,9 +27,11 @@ mod error;
 mod evaluation;
 mod evidence;
 mod factor;
+mod fit;
 mod gaussian;
 mod means;
 mod network;
+mod on_ranks;
 mod posterior;
 mod predictive;
 mod prior;

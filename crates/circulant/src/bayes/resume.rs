@@ -23,7 +23,10 @@ const VERSION: u64 = 2;
 const JITTER: &str = "jitter";
 
 /// What must agree between a checkpoint and the run that resumes from it.
-fn identity<M: Network>(svi: &Svi<M>, data_fingerprint: u64) -> [(&'static str, String); 8] {
+pub(super) fn identity<M: Network>(
+    svi: &Svi<M>,
+    data_fingerprint: u64,
+) -> [(&'static str, String); 8] {
     [
         ("format", format!("{FORMAT}{VERSION}")),
         ("model", svi.network().identity()),
@@ -70,9 +73,19 @@ fn settings(config: &SviConfig) -> [(&'static str, String); 3] {
 
 impl<M: Network> Svi<M> {
     /// Writes a checkpoint; `data_fingerprint` ties it to the data set. An existing file is replaced in one step. Parameters that
-    /// are not finite are refused, so that a good checkpoint is never replaced by a useless one.
+    /// are not finite are refused, so that a good checkpoint is never replaced by a useless one. Of several ranks all call it and
+    /// rank 0 writes; ranks whose parameters differ are refused too.
     pub fn save(&self, path: impl AsRef<Path>, data_fingerprint: u64) -> Result<(), BayesError> {
-        let path = path.as_ref();
+        self.compare_parameters()?;
+        let written = if self.ranks().is_first() {
+            self.write(path.as_ref(), data_fingerprint)
+        } else {
+            Ok(())
+        };
+        self.ranks().agree(written)
+    }
+
+    fn write(&self, path: &Path, data_fingerprint: u64) -> Result<(), BayesError> {
         if let Some(parameter) = find_not_finite(self.network(), None) {
             return Err(BayesError::Diverged {
                 step: self.step,
@@ -109,7 +122,7 @@ impl<M: Network> Svi<M> {
     }
 
     /// Resumes from a checkpoint: training then gives the same values, to the last bit, as if it had not stopped. On any error
-    /// `self` is as it was.
+    /// `self` is as it was. Of several ranks all call it and rank 0 reads; the checkpoint may come from another number of ranks.
     ///
     /// Model, priors, posteriors, data, seed, batch, samples, weight of the KL, learning rate and whether there is a projection must be those of the
     /// checkpoint; what differs is named. The number of steps (while the learning rate does not depend on it, or begins anew at the step of the
@@ -120,7 +133,9 @@ impl<M: Network> Svi<M> {
         path: impl AsRef<Path>,
         data_fingerprint: u64,
     ) -> Result<(), BayesError> {
-        let checkpoint = Checkpoint::read(path.as_ref())?;
+        let path = path.as_ref();
+        let read = || checkpoint::bytes_of(path).map_err(BayesError::from);
+        let checkpoint = Checkpoint::new(path, self.ranks().from_first(read)?)?;
         checkpoint.version(FORMAT, VERSION)?;
         for (what, expected) in identity(self, data_fingerprint) {
             // Files from before there were projections have no such entry, those of 0.1.0 do not say the jitter.

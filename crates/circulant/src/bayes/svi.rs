@@ -1,21 +1,18 @@
 //! Stochastic variational inference: gradient steps on the negative ELBO (algorithm 2 of the paper).
 
-use std::ops::ControlFlow;
-
 use burn::optim::ModuleOptimizer;
 use burn::tensor::Tensor;
-use circulant_kernels::join_awake;
 
+use super::data_term::{DataTerm, Votes};
 use super::divergence::diverged;
 use super::draws::{Draws, PlainSites, StepKeys};
 use super::elbo::Elbo;
 use super::network::Network;
 use super::projection::Constraint;
 use super::site_adam::SiteAdam;
-use super::svi_config::{CheckpointPlan, StepReport, Stop, SviConfig, Watch};
+use super::svi_config::{StepReport, SviConfig, Watch};
 use super::{BayesError, Bayesian};
-use crate::data::{BatchOrder, ExamplesError};
-use crate::task::TrainingSet;
+use crate::parallel::{ParallelError, Ranks};
 use crate::train::FusedAdam;
 
 /// A training run.
@@ -49,6 +46,7 @@ pub struct Svi<M> {
     initial_rate: f64,
     elbo: Elbo,
     pub(super) projection: Option<Constraint<M>>,
+    pub(super) ranks: Ranks,
     pub(super) step: u64,
     pub(super) watch: Watch,
 }
@@ -124,6 +122,7 @@ impl<M: Network> Svi<M> {
             config,
             elbo,
             projection: None,
+            ranks: Ranks::default(),
             step: 0,
             watch: Watch::START,
         })
@@ -173,60 +172,79 @@ impl<M: Network> Svi<M> {
     /// the batch, `[1]`, for a network of drawn parameters. Any likelihood will do.
     ///
     /// A loss that is not finite is an error and changes nothing. A projection that fails is an error too; the step itself is done by then.
+    ///
+    /// On several ranks `batch` is the size of the whole batch, and every rank's `log_likelihood` sums over its own share of it.
     pub fn step(
         &mut self,
         batch: usize,
         log_likelihood: impl Fn(&M) -> Tensor<1>,
     ) -> Result<StepReport, BayesError> {
         let draws = self.draw();
-        let data = draws.sum(|model| log_likelihood(model).neg());
+        let loss = draws.sum(|model| log_likelihood(model).neg());
         let nothing = StepKeys::new(self.network(), Vec::new());
+        let (data, _) = self.data_term(&draws, Some(loss), batch, Votes::default())?;
         let (report, plain) = self.descend(draws, data, batch, &nothing)?;
         self.settle(&plain);
         Ok(report)
     }
 
     /// What the next step draws.
-    fn draw(&self) -> Draws<M> {
+    pub(super) fn draw(&self) -> Draws<M> {
         let keys = self.keys(self.step);
         self.draws(PlainSites::new(self.network(), &keys), keys)
     }
 
     /// The names of a step's random numbers.
-    fn keys(&self, step: u64) -> StepKeys {
+    pub(super) fn keys(&self, step: u64) -> StepKeys {
         StepKeys::new(self.network(), self.elbo.noises(self.config.seed, step))
     }
 
-    fn draws(&self, plain: PlainSites, keys: StepKeys) -> Draws<M> {
+    pub(super) fn draws(&self, plain: PlainSites, keys: StepKeys) -> Draws<M> {
         Draws::new(self.network(), plain, keys, self.elbo.kl_weight(self.step))
     }
 
     /// The network takes over the values of posteriors that are ahead of it.
-    fn settle(&mut self, plain: &PlainSites) {
+    pub(super) fn settle(&mut self, plain: &PlainSites) {
         plain.settle(self.network.as_mut().expect("only the optimiser takes it"));
     }
 
-    /// A step down the gradient; `data` is the negative log likelihood, summed over the batch and the draws. Returns the
+    /// The data term of all ranks, whose batches have `batch` examples together, and the sum of their votes.
+    pub(super) fn data_term(
+        &self,
+        draws: &Draws<M>,
+        loss: Option<Tensor<1>>,
+        batch: usize,
+        votes: Votes,
+    ) -> Result<(DataTerm, Votes), BayesError> {
+        let (network, share) = (self.network(), self.elbo.share(batch));
+        let mut data = DataTerm::new(network, &draws.models, loss, share);
+        if self.ranks.is_alone() {
+            return Ok((data, votes));
+        }
+        let votes = data.sum_over(&self.ranks, network, &draws.models[0], votes);
+        Ok((data, votes.map_err(ParallelError::from)?))
+    }
+
+    /// A step down the gradient. Returns the
     /// posteriors off the tape with the draws of `next`; the network lags behind until it is settled. After an error it is not behind.
-    fn descend(
+    pub(super) fn descend(
         &mut self,
         draws: Draws<M>,
-        data: Tensor<1>,
+        data: DataTerm,
         batch: usize,
         next: &StepKeys,
     ) -> Result<(StepReport, PlainSites), BayesError> {
         let (network, step) = (self.network(), self.step);
         let share = self.elbo.share(batch);
-        let sum = data.clone().into_scalar::<f64>();
-        let (rate, of_data) = (self.config.rate(step), data.backward());
+        let (rate, sum) = (self.config.rate(step), data.sum);
         let (kl, mut gradients, moved) = match &self.site_adam {
             None => {
-                let (kl, gradients) = draws.gradients(network, &of_data, share);
+                let (kl, gradients) = draws.gradients(network, data, share);
                 (kl, gradients, Vec::new())
             }
             Some(adam) => {
                 let settings = adam.settings(rate, step);
-                draws.pull_back(network, &of_data, share, |site, q, gradients| {
+                draws.pull_back(network, data, share, |site, q, gradients| {
                     adam.advance(site, q, gradients, settings, next)
                 })
             }
@@ -263,109 +281,8 @@ impl<M: Network> Svi<M> {
         Ok((report, PlainSites::new(self.network(), next)))
     }
 
-    fn has_converged(&self) -> bool {
+    pub(super) fn has_converged(&self) -> bool {
         let patience = self.config.patience;
         patience.is_some_and(|patience| self.step > self.watch.best_step + patience)
     }
-}
-
-impl<M: Network> Svi<M> {
-    /// Trains on [`LabelledData`](crate::data::LabelledData), [`RegressionData`](crate::data::RegressionData) or any other [`TrainingSet`] until all steps are done, the loss no longer improves, or the callback asks to stop. May be
-    /// called again, or after [`Self::resume`]: it continues where training stands.
-    ///
-    /// It runs on a thread of rayon's pool, the callback too: entering the pool for every operation of a step costs
-    /// as much as a small step itself.
-    pub fn fit<T: TrainingSet<M>>(
-        &mut self,
-        data: &T,
-        checkpoints: Option<&CheckpointPlan>,
-        callback: impl FnMut(&StepReport) -> ControlFlow<()> + Send,
-    ) -> Result<Stop, BayesError> {
-        rayon::scope(|_| self.fit_in_pool(data, checkpoints, callback))
-    }
-
-    fn fit_in_pool<T: TrainingSet<M>>(
-        &mut self,
-        data: &T,
-        checkpoints: Option<&CheckpointPlan>,
-        mut callback: impl FnMut(&StepReport) -> ControlFlow<()>,
-    ) -> Result<Stop, BayesError> {
-        if data.examples() != self.examples() {
-            return Err(BayesError::Length {
-                what: "the data set of this run",
-                expected: self.examples(),
-                got: data.examples(),
-            });
-        }
-        let mut order = BatchOrder::new(self.config.seed, data.examples(), self.config.batch)?;
-        let mut stop = Stop::Finished;
-        let draws = self.draw();
-        let in_place = draws.models.iter().all(T::reads_in_place);
-        let batch = order.batch();
-        let mut take = |step| data.batch(order.at(step), in_place);
-        let mut ready = Ready {
-            examples: take(self.step)?,
-            draws,
-        };
-        while self.step < self.config.steps {
-            let next = self.step + 1;
-            let report;
-            (report, ready) = self.fit_step(data, batch, ready, || take(next))?;
-            if let Some(plan) = checkpoints
-                && self.step.is_multiple_of(plan.every.max(1))
-            {
-                self.settle(&ready.draws.plain);
-                self.save(&plan.path, data.fingerprint())?;
-            }
-            if callback(&report).is_break() {
-                stop = Stop::Asked;
-                break;
-            }
-            if self.has_converged() {
-                stop = Stop::Converged;
-                break;
-            }
-        }
-        self.settle(&ready.draws.plain);
-        if let Some(plan) = checkpoints {
-            self.save(&plan.path, data.fingerprint())?;
-        }
-        Ok(stop)
-    }
-
-    /// One step, and what the next one starts from.
-    fn fit_step<T: TrainingSet<M>>(
-        &mut self,
-        data: &T,
-        batch: usize,
-        Ready { examples, draws }: Ready<M, T::Batch>,
-        next: impl FnOnce() -> Result<T::Batch, ExamplesError> + Send,
-    ) -> Result<(StepReport, Ready<M, T::Batch>), BayesError> {
-        let step = || {
-            let examples = T::into_autodiff(examples);
-            let loss = draws.sum(|model| data.negative_log_likelihood(model, examples.clone()));
-            let keys = self.keys(self.step + 1);
-            let descend = || self.descend(draws, loss, batch, &keys);
-            let (done, examples) = rayon::join(descend, next);
-            let (report, plain) = done?;
-            let draws = self.draws(plain, keys);
-            Ok::<_, BayesError>((report, draws, examples))
-        };
-        // Another thread is awake all the time: the parts of a step are shorter than what waking it takes.
-        let (report, draws, examples) = join_awake(step, || ()).0?;
-        match examples {
-            Ok(examples) => Ok((report, Ready { examples, draws })),
-            Err(error) => {
-                // The step is done; the network must not lag behind it.
-                self.settle(&draws.plain);
-                Err(error.into())
-            }
-        }
-    }
-}
-
-/// What a step starts from.
-struct Ready<M, B> {
-    examples: B,
-    draws: Draws<M>,
 }

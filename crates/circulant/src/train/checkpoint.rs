@@ -38,6 +38,10 @@ fn broken(path: &Path, message: impl ToString) -> CheckpointError {
     }
 }
 
+pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, CheckpointError> {
+    std::fs::read(path).map_err(file_error(path))
+}
+
 /// Over names and bytes, in the order of the names.
 fn checksum<'a>(tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
     let mut parts: Vec<_> = tensors.collect();
@@ -122,7 +126,11 @@ pub(crate) struct Checkpoint<'a> {
 
 impl<'a> Checkpoint<'a> {
     pub(crate) fn read(path: &'a Path) -> Result<Self, CheckpointError> {
-        let bytes = std::fs::read(path).map_err(file_error(path))?;
+        Self::new(path, bytes_of(path)?)
+    }
+
+    /// The bytes of the file at `path`.
+    pub(crate) fn new(path: &'a Path, bytes: Vec<u8>) -> Result<Self, CheckpointError> {
         let (_, header) =
             SafeTensors::read_metadata(&bytes).map_err(|error| broken(path, error))?;
         let metadata = header.metadata().clone().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! What can stop a training.
 
 use super::CheckpointError;
+use crate::parallel::ParallelError;
 
 /// Why training cannot begin or continue.
 #[derive(Debug, thiserror::Error)]
@@ -39,4 +40,7 @@ pub enum TrainingError {
     /// A checkpoint that cannot be written or used.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// Several processes that cannot begin or go on.
+    #[error(transparent)]
+    Parallel(#[from] ParallelError),
 }

@@ -38,6 +38,7 @@ mod error;
 mod not_finite;
 mod schedule;
 mod trainer;
+mod trainer_checkpoint;
 
 pub use self::adam::FusedAdam;
 pub use self::adan::FusedAdan;
@@ -46,4 +47,5 @@ pub use self::checkpoint_error::CheckpointError;
 pub use self::error::TrainingError;
 pub(crate) use self::not_finite::find_not_finite;
 pub use self::schedule::WarmUpCosine;
-pub use self::trainer::{Trainer, TrainerConfig, TrainingStep, count_correct, load_checkpoint};
+pub use self::trainer::{Trainer, TrainerConfig, TrainingStep, count_correct};
+pub use self::trainer_checkpoint::load_checkpoint;

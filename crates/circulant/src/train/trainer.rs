@@ -1,23 +1,17 @@
 //! One step after the other, checkpoints between them.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use burn::module::{Module, ParamId};
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::Tensor;
+use circulant_kernels::seed_for;
 
-use super::checkpoint::{self, Checkpoint};
 use super::{FusedAdan, TrainingError, WarmUpCosine, find_not_finite};
 use crate::functional::cross_entropy;
 use crate::nn::to_host;
 use crate::noise::NoiseKey;
-use crate::parameters::{trained_parameters, with_stable_ids};
+use crate::parallel::{ParallelError, Ranks, program_facts, register, sum_parts, trained_parts};
+use crate::parameters::{checksum, trained_parameters, with_stable_ids};
 use crate::task::Classifier;
-
-/// The version is behind the last dash.
-const FORMAT: &str = "circulant-training-";
-const VERSION: u64 = 1;
 
 /// Settings of a [`Trainer`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,12 +47,13 @@ pub struct TrainingStep {
 /// A model in training.
 pub struct Trainer<M> {
     /// Only a step takes it out.
-    model: Option<M>,
-    optimizer: ModuleOptimizer,
+    pub(super) model: Option<M>,
+    pub(super) optimizer: ModuleOptimizer,
     /// Spectral coordinates whose learning rate is another, and how many times as large it is.
     spectral: Vec<(f64, Vec<ParamId>)>,
-    step: u64,
-    config: TrainerConfig,
+    pub(super) step: u64,
+    pub(super) config: TrainerConfig,
+    pub(super) ranks: Ranks,
 }
 
 impl<M: Module> Trainer<M> {
@@ -141,7 +136,31 @@ impl<M: Module> Trainer<M> {
             spectral,
             step: 0,
             config,
+            ranks: Ranks::default(),
         })
+    }
+
+    /// Trains on these ranks ([`crate::parallel`]): every rank makes the same trainer, hands [`Self::step`] its share of each batch
+    /// (`ranks.share(batch)`), and calls the same methods. Ranks with other settings or parameters are an error on all.
+    ///
+    /// Masks of dropout are drawn by each rank for its share, so with dropout another number of ranks sees other masks.
+    pub fn with_ranks(mut self, ranks: Ranks) -> Result<Self, TrainingError> {
+        self.ranks = ranks;
+        if !self.ranks.is_alone() {
+            let mut facts = program_facts();
+            facts.extend(self.identity());
+            self.ranks.compare(&facts)?;
+            self.compare_parameters()?;
+        }
+        Ok(self)
+    }
+
+    pub(super) fn compare_parameters(&self) -> Result<(), TrainingError> {
+        if self.ranks.is_alone() {
+            return Ok(());
+        }
+        let sum = format!("{:08x}", checksum(self.model()));
+        Ok(self.ranks.compare(&[("the parameters", sum)])?)
     }
 
     /// The model as it is now.
@@ -156,7 +175,7 @@ impl<M: Module> Trainer<M> {
         self.step
     }
 
-    /// One step on a batch.
+    /// One step on a batch, or on this rank's share of one. What comes back is of the whole batch.
     ///
     /// # Shapes
     ///
@@ -169,144 +188,147 @@ impl<M: Module> Trainer<M> {
     where
         M: Classifier<D>,
     {
-        let step = self.step;
-        let key = NoiseKey {
-            seed: self.config.seed,
-            stream: step,
+        let own = self.loss(inputs, labels);
+        let (done, mut gradients) = if self.ranks.is_alone() {
+            self.own_gradients(own?)?
+        } else {
+            self.summed_gradients(own)?
         };
-        let batch = inputs.dims()[0];
-        let logits = self.model().training_logits(inputs, key);
-        let [_, classes] = logits.dims();
-        if batch == 0 || labels.len() != batch || labels.iter().any(|&label| label >= classes) {
-            return Err(TrainingError::Labels {
-                inputs: batch,
-                classes,
-                labels: labels.to_vec(),
-            });
-        }
-        let correct = count_correct(&to_host(logits.clone()), labels);
-        let loss = cross_entropy(logits, labels.to_vec()).div_scalar(batch as f64);
-        let value = to_host(loss.clone())[0];
-        if !value.is_finite() {
-            let parameter = find_not_finite(self.model(), None);
-            let what = parameter.map_or("the loss".to_owned(), |name| {
-                format!("the parameter {name}")
-            });
-            return Err(TrainingError::Diverged { step, what });
-        }
-        let mut gradients = loss.backward();
         let mut model = self
             .model
             .take()
             .expect("there is always a model between steps");
-        let rate = self.config.schedule.at(step);
+        let rate = self.config.schedule.at(self.step);
         for (factor, ids) in &self.spectral {
-            let own = GradientsParams::from_params(&mut gradients, &model, ids);
-            model = self.optimizer.step(rate * factor, model, own);
+            let mut take = Take {
+                ids,
+                from: &mut gradients,
+                into: GradientsParams::new(),
+            };
+            model.visit(&mut take);
+            model = self.optimizer.step(rate * factor, model, take.into);
         }
-        let rest = GradientsParams::from_grads(gradients, &model);
-        self.model = Some(self.optimizer.step(rate, model, rest));
+        self.model = Some(self.optimizer.step(rate, model, gradients));
         self.step += 1;
-        Ok(TrainingStep {
-            step,
-            loss: value,
-            correct,
+        Ok(done)
+    }
+
+    /// What this rank's examples say.
+    fn loss<const D: usize>(
+        &self,
+        inputs: Tensor<D>,
+        labels: &[usize],
+    ) -> Result<BatchLoss, TrainingError>
+    where
+        M: Classifier<D>,
+    {
+        let seed = match self.ranks.rank() {
+            0 => self.config.seed,
+            rank => seed_for(self.config.seed, rank as u64),
+        };
+        let stream = self.step;
+        let examples = inputs.dims()[0];
+        let logits = self
+            .model()
+            .training_logits(inputs, NoiseKey { seed, stream });
+        let [_, classes] = logits.dims();
+        if examples == 0 || labels.len() != examples || labels.iter().any(|&label| label >= classes)
+        {
+            return Err(TrainingError::Labels {
+                inputs: examples,
+                classes,
+                labels: labels.to_vec(),
+            });
+        }
+        Ok(BatchLoss {
+            correct: count_correct(&to_host(logits.clone()), labels),
+            sum: cross_entropy(logits, labels.to_vec()),
+            examples,
         })
     }
 
-    /// Writes a checkpoint with notes of the caller's. An existing file is replaced in one step. Parameters that are not finite
-    /// are refused, so that a good checkpoint is never replaced by a useless one.
-    pub fn save(
+    /// The gradients of the mean loss of a batch that is all here.
+    fn own_gradients(
         &self,
-        path: impl AsRef<Path>,
-        notes: &BTreeMap<String, String>,
-    ) -> Result<(), TrainingError> {
-        if let Some(name) = find_not_finite(self.model(), None) {
-            return Err(TrainingError::Diverged {
-                step: self.step,
-                what: format!("the parameter {name}"),
+        batch: BatchLoss,
+    ) -> Result<(TrainingStep, GradientsParams), TrainingError> {
+        let loss = batch.sum.div_scalar(batch.examples as f64);
+        let done = self.done(to_host(loss.clone())[0], batch.correct)?;
+        let gradients = GradientsParams::from_grads(loss.backward(), self.model());
+        Ok((done, gradients))
+    }
+
+    /// The gradients of the mean loss of a batch that all ranks share.
+    fn summed_gradients(
+        &self,
+        own: Result<BatchLoss, TrainingError>,
+    ) -> Result<(TrainingStep, GradientsParams), TrainingError> {
+        let model = self.model();
+        let (gradients, mut numbers) = match &own {
+            Ok(batch) => (
+                GradientsParams::from_grads(batch.sum.clone().backward(), model),
+                [
+                    to_host(batch.sum.clone())[0],
+                    batch.examples as f64,
+                    batch.correct as f64,
+                    0.0,
+                ],
+            ),
+            Err(_) => (GradientsParams::new(), [0.0, 0.0, 0.0, 1.0]),
+        };
+        let mut parts = trained_parts(model, &gradients, |_| false);
+        sum_parts(&self.ranks, &mut parts, &mut numbers).map_err(ParallelError::from)?;
+        let [sum, examples, correct, failed] = numbers;
+        if failed > 0.0 {
+            self.ranks.agree(own)?;
+        }
+        let done = self.done(sum / examples, correct as usize)?;
+        let mean = parts.into_iter().map(|part| part.times(1.0 / examples));
+        let mut gradients = GradientsParams::new();
+        register(model, mean, |_| false, &mut gradients);
+        Ok((done, gradients))
+    }
+
+    fn done(&self, loss: f64, correct: usize) -> Result<TrainingStep, TrainingError> {
+        let step = self.step;
+        if loss.is_finite() {
+            return Ok(TrainingStep {
+                step,
+                loss,
+                correct,
             });
         }
-        let mut metadata: BTreeMap<String, String> = self
-            .identity()
-            .map(|(key, value)| (key.to_owned(), value))
-            .into();
-        metadata.insert("step".to_owned(), self.step.to_string());
-        let notes = notes.iter();
-        metadata.extend(notes.map(|(key, value)| (format!("{NOTE}{key}"), value.clone())));
-        Ok(checkpoint::write(
-            path.as_ref(),
-            self.model(),
-            &self.optimizer,
-            None,
-            metadata,
-        )?)
-    }
-
-    /// Goes on from a checkpoint of the same settings, and gives its notes back. On any error `self` is as it was.
-    pub fn resume(
-        &mut self,
-        path: impl AsRef<Path>,
-    ) -> Result<BTreeMap<String, String>, TrainingError> {
-        let checkpoint = Checkpoint::read(path.as_ref())?;
-        checkpoint.version(FORMAT, VERSION)?;
-        for (what, expected) in self.identity() {
-            checkpoint.check(what, expected)?;
-        }
-        let step = checkpoint.number("step")?;
-        let mut model = self.model().clone();
-        let state = checkpoint.load(&mut model)?;
-        self.model = Some(with_stable_ids(model));
-        self.optimizer = self.optimizer.clone().load_record(state.optimizer);
-        self.step = step;
-        let notes = checkpoint.metadata.iter().filter_map(|(key, value)| {
-            let key = key.strip_prefix(NOTE)?;
-            Some((key.to_owned(), value.clone()))
+        let parameter = find_not_finite(self.model(), None);
+        let what = parameter.map_or("the loss".to_owned(), |name| {
+            format!("the parameter {name}")
         });
-        Ok(notes.collect())
-    }
-
-    /// What must agree between a checkpoint and the run that resumes from it.
-    fn identity(&self) -> [(&'static str, String); 5] {
-        let WarmUpCosine {
-            peak,
-            warm_up,
-            steps,
-        } = self.config.schedule;
-        let spectral = match self.config.spectral_rate {
-            1.0 => String::new(),
-            rate => format!(", {rate} times as much for spectral coordinates"),
-        };
-        let by_length = match self.config.length_power {
-            0.0 => String::new(),
-            power => format!(", times the length to the power of {power}"),
-        };
-        [
-            ("format", format!("{FORMAT}{VERSION}")),
-            ("seed", self.config.seed.to_string()),
-            (
-                "learning rate",
-                format!("{peak}, {warm_up} steps of warm-up{spectral}{by_length}"),
-            ),
-            ("steps", steps.to_string()),
-            ("weight decay", self.config.weight_decay.to_string()),
-        ]
+        Err(TrainingError::Diverged { step, what })
     }
 }
 
-/// Before the names of the caller's notes.
-const NOTE: &str = "note.";
+/// The loss of this rank's examples.
+struct BatchLoss {
+    /// The cross-entropy, summed: `[1]`.
+    sum: Tensor<1>,
+    examples: usize,
+    correct: usize,
+}
 
-/// Puts the parameters of a checkpoint that [`Trainer::save`] wrote into a model, and gives the number of its steps.
-pub fn load_checkpoint<M: Module>(
-    model: &mut M,
-    path: impl AsRef<Path>,
-) -> Result<u64, TrainingError> {
-    let checkpoint = Checkpoint::read(path.as_ref())?;
-    checkpoint.version(FORMAT, VERSION)?;
-    let step = checkpoint.number("step")?;
-    checkpoint.load(model)?;
-    Ok(step)
+/// Takes the gradients of some parameters out of those of all.
+struct Take<'a> {
+    ids: &'a [ParamId],
+    from: &'a mut GradientsParams,
+    into: GradientsParams,
+}
+
+impl ModuleVisitor for Take<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if self.ids.contains(&param.id)
+            && let Some(gradient) = self.from.remove::<D>(param.id)
+        {
+            self.into.register(param.id, gradient);
+        }
+    }
 }
 
 /// How many rows of logits have their largest number, the first of equals, at the label.

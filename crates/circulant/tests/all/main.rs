@@ -12,6 +12,7 @@ mod geometry_training;
 mod layers;
 mod metrics;
 mod own_modules;
+mod parallel;
 mod predictive;
 mod prior;
 mod records;

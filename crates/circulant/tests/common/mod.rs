@@ -1,6 +1,8 @@
 //! Shared by the test binaries: an f64 device, numbers, comparisons.
 #![allow(dead_code, reason = "every test binary uses a part of it")]
 
+pub mod ranks;
+
 use std::sync::OnceLock;
 
 use burn::tensor::{Device, FloatDType, Tensor, TensorData};

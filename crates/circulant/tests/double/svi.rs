@@ -1,7 +1,10 @@
 //! Variational inference where everything is known in closed form: a circulant layer with Gaussian noise is linear in its
 //! coordinates, so evidence and posterior are those of a linear-Gaussian model.
 
+use std::ops::Range;
+
 use crate::common;
+use crate::common::ranks::on_ranks;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 use circulant::bayes::{
@@ -10,6 +13,7 @@ use circulant::bayes::{
 };
 use circulant::nn::{BiasKind, SpectralCirculant1d, SpectralCirculant1dConfig};
 use circulant::noise::NoiseKey;
+use circulant::parallel::Ranks;
 
 const LENGTH: usize = 7;
 const ROWS: usize = 5;
@@ -134,9 +138,19 @@ impl LinearGaussian {
 
     /// The sum over all observations.
     fn log_likelihood(&self, layer: &SpectralCirculant1d) -> Tensor<1> {
+        self.log_likelihood_of(0..ROWS, layer)
+    }
+
+    /// The sum over the observations of some rows.
+    fn log_likelihood_of(&self, rows: Range<usize>, layer: &SpectralCirculant1d) -> Tensor<1> {
         let y = Tensor::<2>::from_data(TensorData::new(self.y.clone(), [ROWS, LENGTH]), &device());
-        let squares = (layer.forward(self.x.clone()) - y).square().sum();
-        let constant = (std::f64::consts::TAU * SIGMA * SIGMA).ln() * (ROWS * LENGTH) as f64;
+        let (count, start) = (rows.len(), rows.start);
+        let (x, y) = (
+            self.x.clone().narrow(0, start, count),
+            y.narrow(0, start, count),
+        );
+        let squares = (layer.forward(x) - y).square().sum();
+        let constant = (std::f64::consts::TAU * SIGMA * SIGMA).ln() * (count * LENGTH) as f64;
         squares
             .div_scalar(SIGMA * SIGMA)
             .add_scalar(constant)
@@ -243,6 +257,37 @@ fn svi_finds_the_exact_posterior() {
         (0.0..0.05).contains(&slack),
         "the bound is {slack} below the evidence"
     );
+}
+
+/// In f64 ranks differ from one process by rounding alone, so every term is counted once: the data of each rank, and the KL.
+#[test]
+fn ranks_sum_the_data_and_count_the_divergence_once() {
+    let model = LinearGaussian::new();
+    for site in [
+        Site::mean_field(1.0).with_rank(3),
+        Site::mean_field(1.0),
+        Site::point(1.0),
+    ] {
+        let network = model.network(site);
+        let losses = |ranks: Ranks| -> Vec<f64> {
+            let config = SviConfig::new().with_samples(2).with_learning_rate(0.05);
+            let svi = Svi::new(network.clone(), config, ROWS).expect("valid");
+            let mut svi = svi.with_ranks(ranks.clone());
+            let mut step = || {
+                let own = |layer: &_| model.log_likelihood_of(ranks.share(ROWS), layer);
+                svi.step(ROWS, own).expect("finite").loss
+            };
+            (0..100).map(|_| step()).collect()
+        };
+        let alone = losses(Ranks::default());
+        assert!(alone[99] < alone[0]);
+        for size in [2, 3, ROWS] {
+            for found in on_ranks(size, losses) {
+                let gap = common::difference(&found, &alone);
+                assert!(gap < 1e-11, "{size} ranks: {gap}");
+            }
+        }
+    }
 }
 
 /// The point estimate through the same loop: for a Gaussian posterior the mode is the mean.
