@@ -7,10 +7,11 @@ target=${CARGO_TARGET_DIR:-target}
 venv=${CIRCULANT_VENV:-$target/python}
 if [ ! -x "$venv/bin/pytest" ]; then
     python3 -m venv "$venv"
-    "$venv/bin/pip" install -q numpy scipy scikit-learn pandas polars pytest mypy
+    "$venv/bin/pip" install -q numpy scipy scikit-learn mapie pandas polars pytest mypy
 fi
-cargo build --manifest-path python/Cargo.toml --target-dir "$target/python-engine"
-cp "$target/python-engine/debug/libcirculant_python.so" python/circulant/_engine.abi3.so
+# With a test among the targets, dependencies have the features of `cargo test --workspace`: nothing of it is built again.
+cargo build --workspace --lib --test all
+cp "$target/debug/libcirculant_python.so" python/circulant/_engine.abi3.so
 export PYTHONPATH="$PWD/python" PYTHONDONTWRITEBYTECODE=1
 cd python
 exec "$(cd .. && realpath "$venv")/bin/python" -m pytest "$@"
