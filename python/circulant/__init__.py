@@ -5,6 +5,7 @@ the engine of the Rust crates ``circulant`` behind the interfaces of NumPy, scik
 
 =============================  ========================================================================
 :class:`CirculantClassifier`   a Bayesian classifier with scikit-learn's interface
+:class:`CirculantRegressor`    a Bayesian regression with scikit-learn's interface
 :mod:`circulant.functional`    operators, gradients, norms, prior draws and KL on NumPy arrays
 :mod:`circulant.metrics`       accuracy, calibration, out-of-distribution detection, intervals
 :mod:`circulant.torch`         layers for PyTorch, and surgery on its models
@@ -24,12 +25,16 @@ from ._engine import __version__, num_threads, set_num_threads
 
 if TYPE_CHECKING:
     from . import datasets, functional, metrics, torch
-    from ._classifier import Certificates, CirculantClassifier, Uncertainty
+    from ._classifier import Certificates, CirculantClassifier
+    from ._estimators import Uncertainty
+    from ._regressor import CirculantRegressor, TargetCertificates
     from ._reproduce import reproduce
 
 __all__ = [
     "Certificates",
     "CirculantClassifier",
+    "CirculantRegressor",
+    "TargetCertificates",
     "Uncertainty",
     "__version__",
     "datasets",
@@ -45,7 +50,9 @@ _MODULES = {"datasets", "functional", "metrics", "torch"}
 _MEMBERS = {
     "Certificates": "_classifier",
     "CirculantClassifier": "_classifier",
-    "Uncertainty": "_classifier",
+    "CirculantRegressor": "_regressor",
+    "TargetCertificates": "_regressor",
+    "Uncertainty": "_estimators",
     "reproduce": "_reproduce",
 }
 

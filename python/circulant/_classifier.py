@@ -10,26 +10,16 @@ import numpy.typing as npt
 
 from . import _engine
 from ._arrays import Float64Array, contiguous, count
-from ._estimators import Estimator
+from ._estimators import Estimator, Uncertainty, _number
 
 # isort: split
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Certificates", "CirculantClassifier", "Uncertainty"]
-
-
-class Uncertainty(NamedTuple):
-    """The uncertainty of every prediction, in nats."""
-
-    #: The entropy of the averaged probabilities.
-    total: Float64Array
-    #: What no amount of data removes: the mean entropy of the posterior samples.
-    aleatoric: Float64Array
-    #: What more data would remove: the mutual information.
-    epistemic: Float64Array
+__all__ = ["Certificates", "CirculantClassifier"]
 
 
 class Certificates(NamedTuple):
@@ -59,17 +49,22 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     Parameters
     ----------
     model : str
-        The hidden layers: 'spectral-circulant', 'spectral-bccb', 'circulant', 'bccb', 'conv2d' or 'dense'.
+        'auto': for a table the size with the largest evidence among three, unless sizes are given. Or the hidden layers:
+        'spectral-circulant', 'spectral-bccb', 'block-circulant', 'circulant', 'bccb', 'conv2d' or 'dense'.
     image : (int, int, int), optional
         Reads rows as images of ``(channels, height, width)``; needed by the layers for images.
     channels : int, optional
         Output channels of BCCB and convolutional layers.
     width : int, optional
-        Outputs of dense layers, if not as many as inputs.
+        Outputs of dense or block-circulant layers, if not as many as inputs.
     modes : int, optional
-        The lowest bins of spectral circulant layers, if not all.
+        The lowest bins of spectral circulant or block-circulant layers, if not all.
+    block : int, optional
+        The length of a block of block-circulant layers.
     depth : int, optional
         The number of hidden layers.
+    lift : int, optional
+        Outputs of a dense layer before the hidden layers.
     initial_scale : float, optional
         What the initial weights of hidden layers are multiplied by.
     inference : 'bayesian' or 'point', optional
@@ -81,7 +76,7 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     slope : float or 'learned', optional
         How fast the spectral prior falls with frequency.
     steps : int, optional
-        Gradient steps.
+        Gradient steps; choosing a size takes as many again.
     batch : int, optional
         Examples per step.
     learning_rate : float, optional
@@ -96,8 +91,10 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         Stop when the smoothed loss has not improved for so many steps.
     norm_limit : float, optional
         Keep the operator norm of every layer at or below this.
+    class_weight : 'balanced' or dict, optional
+        What the examples of a class count.
     standardise : bool
-        Shift and scale every column by its mean and standard deviation.
+        Shift and scale every column (of images every channel) by its mean and standard deviation.
     prediction_samples : int
         Posterior samples behind every prediction.
     random_state : None, int or generator
@@ -115,6 +112,8 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         If X had names of type str.
     n_parameters_ : int
         Real parameters of the model, without those of the posterior's spread.
+    model_ : str
+        The model, and why it was chosen.
     n_steps_ : int
         Steps of training.
     loss_ : float
@@ -136,13 +135,15 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: str = "spectral-circulant",
+        model: str = "auto",
         *,
         image: tuple[int, int, int] | None = None,
         channels: int | None = None,
         width: int | None = None,
         modes: int | None = None,
+        block: int | None = None,
         depth: int | None = None,
+        lift: int | None = None,
         initial_scale: float | None = None,
         inference: str | None = None,
         rank: int | None = None,
@@ -156,36 +157,14 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         kl_weight: float | None = None,
         patience: int | None = None,
         norm_limit: float | None = None,
+        class_weight: str | dict[Any, float] | None = None,
         standardise: bool = True,
         prediction_samples: int = 50,
         random_state: Any = None,
         verbose: int | bool = 0,
         n_jobs: int | None = None,
     ) -> None:
-        self.model = model
-        self.image = image
-        self.channels = channels
-        self.width = width
-        self.modes = modes
-        self.depth = depth
-        self.initial_scale = initial_scale
-        self.inference = inference
-        self.rank = rank
-        self.initial_deviation = initial_deviation
-        self.slope = slope
-        self.steps = steps
-        self.batch = batch
-        self.learning_rate = learning_rate
-        self.final_rate = final_rate
-        self.samples = samples
-        self.kl_weight = kl_weight
-        self.patience = patience
-        self.norm_limit = norm_limit
-        self.standardise = standardise
-        self.prediction_samples = prediction_samples
-        self.random_state = random_state
-        self.verbose = verbose
-        self.n_jobs = n_jobs
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> CirculantClassifier:
         """Train on rows and their classes.
@@ -200,12 +179,13 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         sample_weight : array, [n], optional
             A weight of 2 is the same as a row that is there twice.
         """
+        target = y
         X, y = self._rows(X, y=y)
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"expected at least two classes in y, got one class: {classes[0]!r}")
-        return self._train(X, labels, classes, sample_weight, None, 0)
+        return self._train(X, labels, classes, target, sample_weight, None)
 
     def partial_fit(
         self, X: Any, y: Any, classes: npt.ArrayLike | None = None, sample_weight: npt.ArrayLike | None = None
@@ -221,7 +201,7 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         classes : array
             All classes that will ever come, at the first call.
         """
-        first = getattr(self, "_classifier", None) is None
+        first, target = not self.__sklearn_is_fitted__(), y
         X, y = self._rows(X, y=y, reset=first)
         check_classification_targets(y)
         if first:
@@ -232,67 +212,44 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
                 raise ValueError(f"classes: expected those of the first call, {known}, got {classes}")
         if len(known) < 2:
             raise ValueError(f"expected at least two classes, got {known}; name all of them with classes=")
-        labels = np.searchsorted(known, y)
-        if (labels >= len(known)).any() or (known[labels] != y).any():
-            raise ValueError(f"y: expected the classes {known}, got {np.unique(y)}")
-        begin = None if first else self._classifier
-        return self._train(X, labels, known, sample_weight, begin, 0 if first else self._seen)
+        labels = _labels(known, y)
+        return self._train(X, labels, known, target, sample_weight, None if first else self._trained)
 
     def _train(
         self,
         X: npt.NDArray[Any],
         labels: npt.NDArray[Any],
         classes: npt.NDArray[Any],
+        target: Any,
         sample_weight: npt.ArrayLike | None,
         begin: _engine.Classifier | None,
-        seen: int,
     ) -> CirculantClassifier:
-        weights = None
-        if sample_weight is not None:
-            weights = contiguous(_check_sample_weight(sample_weight, X, dtype=np.float64), np.float64)
-            if (weights < 0).any():
-                raise ValueError("sample_weight: expected weights of at least 0")
-        seed = self._seed()
-        progress = self._progress()
-        try:
-            trained, failed = _engine.Classifier.fit(
-                self._settings(X.shape[1], seed),
-                self._image(X.shape[1]),
-                contiguous(X, X.dtype),
-                contiguous(labels, np.int64),
-                weights,
-                [str(name) for name in classes],
-                bool(self.standardise),
-                self._threads(),
-                progress,
-                begin,
-                seen,
-            )
-        finally:
-            if progress is not None:
-                progress.close()
+        weights = self._weights(sample_weight, X)
+        if self.class_weight is not None:
+            of_class = compute_sample_weight(self.class_weight, classes[labels])
+            weights = of_class if weights is None else weights * of_class
+        image = None if self.image is None else self._image(X.shape[1])
+        names = [str(name) for name in classes]
         self.classes_ = classes
-        self._classifier = trained
-        self._prediction_seed = seed
-        self._seen = seen + len(labels)
-        self._calibration: Float64Array | None = None
-        self._describe()
-        if failed is not None:
-            raise failed
-        return self
+        labels = contiguous(labels, np.int64)
+        return self._learn(_engine.Classifier, X, target, image, labels, weights, names, image, begin)  # type: ignore[no-any-return]
 
-    def _describe(self) -> None:
-        self.n_parameters_ = self._classifier.parameters[0]
-        self.n_steps_ = self._classifier.steps
-        self.loss_ = self._classifier.loss
+    def _image(self, columns: int) -> tuple[int, int, int]:
+        """``(channels, height, width)`` of a row."""
+        try:
+            channels, height, width = (count("image", side, most=2**40) for side in tuple(self.image or ()))
+        except ValueError as error:
+            raise ValueError(f"image: expected (channels, height, width), got {self.image!r}") from error
+        if channels * height * width != columns:
+            raise ValueError(
+                f"image: expected sizes with the product {columns}, the number of columns of X, got {self.image!r}"
+            )
+        return channels, height, width
 
     def _predictions(self, X: Any) -> tuple[Float64Array, Float64Array, Float64Array]:
         rows = self._new_rows(X)
-        probabilities, total, expected = self._classifier.predict(
-            rows,
-            count("prediction_samples", self.prediction_samples, most=65536),
-            self._prediction_seed,
-            self._threads(),
+        probabilities, total, expected = self._trained.predict(
+            rows, self._samples(), self._prediction_seed, self._threads()
         )
         return probabilities.reshape(len(rows), -1), total, expected
 
@@ -326,7 +283,7 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         probabilities that are averaged over samples.
         """
         rows = self._new_rows(X)
-        found = self._classifier.certify(rows, self._threads())
+        found = self._trained.certify(rows, self._threads())
         return Certificates(
             self.classes_[found["predicted"]],
             found["margin"],
@@ -338,20 +295,24 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         )
 
     def calibrate(self, X: Any, y: Any) -> CirculantClassifier:
-        """Keep the conformal scores of rows that were not trained on, for :meth:`predict_set`."""
+        """Keep the predictions of rows that were not trained on, for :meth:`predict_set`."""
         check_is_fitted(self)
         X, y = self._rows(X, y=y, reset=False)
-        labels = np.searchsorted(self.classes_, y)
-        if (labels >= len(self.classes_)).any() or (self.classes_[labels] != y).any():
-            raise ValueError(f"y: expected the classes {self.classes_}, got {np.unique(y)}")
-        probabilities = self._predictions(X)[0]
-        self._calibration = np.sort(1.0 - probabilities[np.arange(len(labels)), labels])
+        labels = contiguous(_labels(self.classes_, y), np.int64)
+        self._calibration = (contiguous(self._predictions(X)[0], np.float64), labels)
         return self
 
-    def predict_set(self, X: Any, coverage: float = 0.9) -> npt.NDArray[np.bool_]:
+    def predict_set(self, X: Any, coverage: float = 0.9, method: str = "threshold") -> npt.NDArray[np.bool_]:
         """Sets of classes that hold the true one with a probability of at least ``coverage`` (split conformal).
 
-        The guarantee holds for rows that are exchangeable with those of :meth:`calibrate`, which comes first.
+        The promise is about rows that are exchangeable with those of :meth:`calibrate`, which comes first.
+
+        Parameters
+        ----------
+        X : array or data frame, [n, features]
+        coverage : float
+        method : 'threshold', 'aps' or 'raps'
+            The smallest sets on average; larger ones where a row is hard; the same without the long tail.
 
         Returns
         -------
@@ -359,66 +320,47 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             Which classes of ``classes_`` are in the set.
         """
         check_is_fitted(self)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage: expected a number between 0 and 1, got {coverage!r}")
         if self._calibration is None:
             raise NotFittedError(
                 "predict_set needs rows that were not trained on: call calibrate(X, y) with such rows first"
             )
-        n = len(self._calibration)
-        rank = int(np.ceil((n + 1) * coverage))
-        threshold = np.inf if rank > n else self._calibration[rank - 1]
-        return 1.0 - self.predict_proba(X) <= threshold  # type: ignore[no-any-return]
+        probabilities, labels = self._calibration
+        found = contiguous(self.predict_proba(X), np.float64)
+        members = _engine.conformal_sets(
+            probabilities, labels, found, len(self.classes_), _number("coverage", coverage), str(method)
+        )
+        return members.reshape(found.shape)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write ``path``, a JSON file, and the values beside it (.safetensors): what ``circulant predict`` reads too."""
         check_is_fitted(self)
-        self._classifier.save(os.fspath(path))
+        self._trained.save(os.fspath(path))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CirculantClassifier:
         """Open what :meth:`save` wrote, or the folder of a run of ``circulant train``."""
-        classifier = _engine.Classifier.load(os.fspath(path))
+        trained = _engine.Classifier.load(os.fspath(path))
         model = cls()
-        names = classifier.class_names or [str(index) for index in range(classifier.classes)]
+        names = trained.class_names or [str(index) for index in range(trained.classes)]
         whole = all(name.removeprefix("-").isdecimal() for name in names)
         model.classes_ = np.array([int(name) for name in names] if whole else names)
-        channels, height, width = classifier.image
-        model.image = (channels, height, width) if height * width > 1 else None
+        channels, height, width = trained.image
+        model.image = (channels, height, width) if height * width > 1 and not trained.columns_of_table else None
         model.n_features_in_ = channels * height * width
-        model._classifier = classifier
-        model._prediction_seed = 0
-        model._seen = 0
-        model._calibration = None
-        model._describe()
-        return model
+        return model._opened(trained)  # type: ignore[no-any-return]
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a page with norms, spectra and filters beside the prior."""
         check_is_fitted(self)
-        self._classifier.report(os.fspath(path))
-
-    def _repr_html_inner(self) -> str:
-        html: str = super()._repr_html_inner()
-        if getattr(self, "_classifier", None) is None:
-            return html
-        figures = "".join(f"<figure>{svg}<figcaption>{name}</figcaption></figure>" for name, svg in self._figures())
-        return f"{html}<details><summary>spectra and filters</summary>{figures}</details>"
+        self._trained.report(os.fspath(path))
 
     def _figures(self) -> list[tuple[str, str]]:
-        return self._classifier.figures()
+        return self._trained.figures()  # type: ignore[no-any-return]
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        if state.get("_classifier") is not None:
-            state["_classifier"] = self._classifier.to_bytes()
-        return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        if state.get("_classifier") is not None:
-            state["_classifier"] = _engine.Classifier.from_bytes(*state["_classifier"])
-        super().__setstate__(state)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return getattr(self, "_classifier", None) is not None
+def _labels(classes: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Where the classes of rows are among all classes."""
+    labels = np.searchsorted(classes, y)
+    if (labels >= len(classes)).any() or (classes[labels] != y).any():
+        raise ValueError(f"y: expected the classes {classes}, got {np.unique(y)}")
+    return labels

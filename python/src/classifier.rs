@@ -1,12 +1,10 @@
 //! A trained classifier: what the program calls a run, in memory.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{bail, ensure};
 use burn::module::Module;
-use burn::tensor::{Tensor, TensorData};
 use circulant::bayes::{Bayesian, PredictiveConfig};
 use circulant::geometry::{CertificateConfig, Target};
 use circulant::models::ImageClassifier;
@@ -17,14 +15,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::arrays::{Number, array, input, integers, of_number_type, slice};
-use crate::errors::{of_anyhow, value_error};
-use crate::fit::{Task, train};
+use crate::errors::of_anyhow;
+use crate::fit::{Classes, classifier};
+use crate::options::{FitOptions, finish};
 use crate::table::{Columns, Rows, different};
-use crate::threads::{Stop, run_long};
-use crate::training::{Progress, settings_of};
+use crate::threads::{Stop, run_holding, run_long};
+use crate::training::{Progress, tape};
 
 /// Rows that are predicted between two looks at Ctrl-C.
-const ROWS_AT_A_TIME: usize = 2048;
+pub const ROWS_AT_A_TIME: usize = 2048;
 
 /// A trained classifier.
 #[pyclass(frozen, module = "circulant._engine")]
@@ -33,70 +32,46 @@ pub struct Classifier {
     columns: Columns,
     classes: usize,
     steps: u64,
+    line: String,
     loss: Option<f64>,
 }
 
 #[pymethods]
 impl Classifier {
     /// Trains on rows `[rows, columns]` with the classes `0, 1, ...`; returns the classifier and, if training was stopped, why.
-    ///
-    /// `settings` are those of the program's `config.toml`, as JSON. `progress(step, steps, loss)` is called now and then.
+    /// `progress(step, steps, loss)` is called now and then.
     #[staticmethod]
-    #[pyo3(signature = (settings, image, x, labels, weights, class_names, standardise, threads, progress, begin, seen))]
+    #[pyo3(signature = (options, x, labels, weights, class_names, image, begin))]
     #[allow(clippy::too_many_arguments, reason = "Python passes them one by one")]
     fn fit<'py>(
         py: Python<'py>,
-        settings: &str,
-        image: [usize; 3],
+        options: FitOptions<'py>,
         x: &Bound<'py, PyAny>,
         labels: &Bound<'py, PyAny>,
         weights: Option<&Bound<'py, PyAny>>,
         class_names: Vec<String>,
-        standardise: bool,
-        threads: usize,
-        progress: Option<&Bound<'py, PyAny>>,
+        image: Option<[usize; 3]>,
         begin: Option<&Bound<'py, Self>>,
-        seen: usize,
     ) -> PyResult<(Self, Option<Bound<'py, PyAny>>)> {
-        let config = settings_of(settings).map_err(of_anyhow)?;
-        let steps = config.training.steps;
         let labels = integers("labels", labels)?;
+        let classes = Classes {
+            labels: slice(&labels)?,
+            names: class_names,
+            image,
+        };
         let weights = weights
             .map(|weights| input::<f64>("weights", weights))
             .transpose()?;
         let told = Progress::default();
-        let tick = |_: Python<'_>| -> PyResult<()> {
-            let Some(progress) = progress else {
-                return Ok(());
-            };
-            let loss = f64::from_bits(told.loss.load(Ordering::Relaxed));
-            progress.call1((told.step.load(Ordering::Relaxed), steps, loss))?;
-            Ok(())
-        };
-        let (trained, failed) = of_number_type!(x, T => {
+        let done = of_number_type!(x, T => {
             let x = input::<T>("x", x)?;
-            let task = Task {
-                config,
-                image,
-                rows: Rows { values: slice(&x)?, columns: image.iter().product() },
-                labels: slice(&labels)?,
-                weights: weights.as_ref().map(slice).transpose()?,
-                class_names,
-                standardise,
-                begin: begin.map(|begin| (begin.get(), seen)),
-            };
-            run_long(py, threads, tick, |stop| train(task, stop, &told))
+            let weights = weights.as_ref().map(slice).transpose()?;
+            let task = options.task(slice(&x)?, weights);
+            let begin = begin.map(|begin| begin.get());
+            let work = |stop: &Stop| classifier(&task, &classes, begin, stop, &told);
+            run_holding(py, options.threads, |_| options.tell(&told), tape, work)
         })?;
-        match (trained, failed) {
-            (Ok(trained), None) => Ok((trained, None)),
-            (Ok(trained), Some(error)) => Ok((
-                trained,
-                Some(error.into_value(py).into_bound(py).into_any()),
-            )),
-            // Asked to end before there was anything.
-            (Err(_), Some(error)) => Err(error),
-            (Err(error), None) => Err(of_anyhow(error)),
-        }
+        finish(py, done)
     }
 
     /// Opens the folder of a run, or the JSON file of a saved classifier.
@@ -111,25 +86,23 @@ impl Classifier {
     }
 
     /// The bytes of the two files.
-    fn to_bytes<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyBytes>; 2]> {
         let files = || -> anyhow::Result<_> {
             let folder = tempfile::tempdir()?;
             let path = folder.path().join("classifier.json");
             self.write(&path)?;
             let values = std::fs::read(path.with_extension("safetensors"))?;
-            Ok((std::fs::read(&path)?, values))
+            Ok([std::fs::read(&path)?, values])
         };
-        let (description, values) = py.detach(files).map_err(of_anyhow)?;
-        Ok((PyBytes::new(py, &description), PyBytes::new(py, &values)))
+        let files = py.detach(files).map_err(of_anyhow)?;
+        Ok(files.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
     /// From the bytes of the two files.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, description: Vec<u8>, values: Vec<u8>) -> PyResult<Self> {
+    fn from_bytes(py: Python<'_>, files: [Vec<u8>; 2]) -> PyResult<Self> {
         let open = || -> anyhow::Result<_> {
+            let [description, values] = files;
             let folder = tempfile::tempdir()?;
             let path = folder.path().join("classifier.json");
             std::fs::write(path.with_extension("safetensors"), values)?;
@@ -159,7 +132,7 @@ impl Classifier {
         let network = self.lock().network.clone();
         let (predictions, failed) = of_number_type!(x, T => {
             let x = input::<T>("x", x)?;
-            let rows = self.rows(slice(&x)?)?;
+            let rows = self.columns.rows(slice(&x)?)?;
             run_long(py, threads, |_| Ok(()), |stop| self.predict_rows(&network, &config, rows, stop))
         })?;
         if let Some(failed) = failed {
@@ -179,7 +152,7 @@ impl Classifier {
         let network = self.lock().network.clone();
         let (certified, failed) = of_number_type!(x, T => {
             let x = input::<T>("x", x)?;
-            let rows = self.rows(slice(&x)?)?;
+            let rows = self.columns.rows(slice(&x)?)?;
             run_long(py, threads, |_| Ok(()), |_| self.certify_rows(&network, rows))
         })?;
         if let Some(failed) = failed {
@@ -249,6 +222,27 @@ impl Classifier {
         self.steps
     }
 
+    /// What the model is, and why; empty when unknown.
+    #[getter]
+    fn model(&self) -> &str {
+        &self.line
+    }
+
+    /// The seed of training.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.lock().folder.config.training.seed
+    }
+
+    /// The names of the columns; empty when unknown.
+    #[getter]
+    fn columns_of_table(&self) -> Vec<String> {
+        let run = self.lock();
+        let schema = run.folder.facts.data.table.as_ref();
+        let columns = schema.into_iter().flat_map(|schema| &schema.columns);
+        columns.map(|rule| rule.name.clone()).collect()
+    }
+
     /// The loss of the last step, if it is known.
     #[getter]
     fn loss(&self) -> Option<f64> {
@@ -275,12 +269,13 @@ struct CertifiedRows {
 
 impl Classifier {
     /// Of a run, with what is done to its columns.
-    pub fn new(run: LoadedRun, columns: Columns, loss: Option<f64>) -> Self {
+    pub fn new(run: LoadedRun, columns: Columns, line: String, loss: Option<f64>) -> Self {
         Self {
             classes: run.folder.facts.data.classes,
             steps: run.steps,
             run: Mutex::new(run),
             columns,
+            line,
             loss,
         }
     }
@@ -295,23 +290,24 @@ impl Classifier {
         self.steps
     }
 
+    /// What the model is.
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+
     /// The run.
-    pub fn lock(&self) -> std::sync::MutexGuard<'_, LoadedRun> {
+    pub fn lock(&self) -> MutexGuard<'_, LoadedRun> {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open(path: &Path) -> anyhow::Result<Self> {
         let run = LoadedRun::open(path)?;
-        let facts = serde_json::to_value(&run.folder.facts.data)?;
-        ensure!(
-            facts.get("table").is_none_or(serde_json::Value::is_null),
-            "{}: a run on a file with columns, which knows how to read such files; use `circulant predict`, or fit the \
-             classifier on an array",
-            path.display()
-        );
-        let image = run.folder.facts.data.image();
-        let columns = columns_of(&run.folder.config.data.normalisation, image)?;
-        Ok(Self::new(run, columns, None))
+        let data = &run.folder.facts.data;
+        let columns = match &data.table {
+            Some(schema) => Columns::of_schema(schema)?,
+            None => columns_of(&run.folder.config.data.normalisation, data.image())?,
+        };
+        Ok(Self::new(run, columns, String::new(), None))
     }
 
     fn write(&self, path: &Path) -> anyhow::Result<()> {
@@ -324,17 +320,6 @@ impl Classifier {
         let run = self.lock();
         describe(&run.folder, run.steps).write(&run.network, path)?;
         Ok(())
-    }
-
-    fn rows<'a, T: Number>(&self, values: &'a [T]) -> PyResult<Rows<'a, T>> {
-        let columns = self.columns.mean.len();
-        if values.is_empty() || !values.len().is_multiple_of(columns) {
-            return Err(value_error(format!(
-                "x: expected rows of {columns} values, got {} values",
-                values.len()
-            )));
-        }
-        Ok(Rows { values, columns })
     }
 
     fn predict_rows<T: Number>(
@@ -352,7 +337,7 @@ impl Classifier {
             if stop.is_asked() {
                 bail!("asked to stop");
             }
-            let predictions = config.predict(network, self.tensor(rows, part)?)?;
+            let predictions = config.predict(network, self.columns.tensor(rows, part)?)?;
             found[0].extend(predictions.probabilities);
             found[1].extend(predictions.predictive_entropy);
             found[2].extend(predictions.expected_entropy);
@@ -370,17 +355,6 @@ impl Classifier {
         Ok([probabilities, of_row(&found[1]), of_row(&found[2])])
     }
 
-    fn tensor<T: Number>(&self, rows: Rows<'_, T>, chosen: &[usize]) -> anyhow::Result<Tensor<2>> {
-        let shape = [chosen.len(), rows.columns];
-        let values = self.columns.apply(rows, chosen.iter().copied());
-        ensure!(
-            values.iter().all(|x| x.is_finite()),
-            "x: a value is too far from the training data to be computed with in float32"
-        );
-        let data = TensorData::new(values, shape);
-        Ok(Tensor::from_data(data, &circulant::cpu()))
-    }
-
     fn certify_rows<T: Number>(
         &self,
         network: &Bayesian<ImageClassifier>,
@@ -388,22 +362,11 @@ impl Classifier {
     ) -> anyhow::Result<CertifiedRows> {
         let mean = network.valid().mean();
         let all: Vec<usize> = (0..rows.count()).collect();
-        let inputs = self.tensor(rows, &all)?;
-        let norms: Vec<f64> = {
-            let squares = inputs.clone().powf_scalar(2.0).sum_dim(1).sqrt();
-            let data = squares.into_data().convert::<f32>();
-            data.iter::<f32>().map(f64::from).collect()
-        };
-        let certificates = CertificateConfig::new().certify(&mean, inputs, Target::Predicted)?;
-        let smallest = self.columns.smallest();
-        // A row is rounded to f32 after it is standardised; so is the perturbed one. Both errors are below 2^-23 of the size,
-        // with a factor of two to spare.
-        let unit = 2.0_f64.powi(-22);
-        let radii = certificates.inputs.iter().zip(&norms).map(|(input, norm)| {
-            let radius = input.best().get();
-            let lost = unit * (2.0 * norm + radius);
-            ((radius - lost) * smallest * (1.0 - 1e-12)).max(0.0)
-        });
+        let inputs = self.columns.tensor(rows, &all)?;
+        let certificates =
+            CertificateConfig::new().certify(&mean, inputs.clone(), Target::Predicted)?;
+        let best = certificates.inputs.iter().map(|input| input.best().get());
+        let radii = self.columns.radii(inputs, best);
         Ok(CertifiedRows {
             classes: certificates
                 .inputs
@@ -415,8 +378,8 @@ impl Classifier {
                 .iter()
                 .map(|input| input.margin)
                 .collect(),
-            radii: radii.collect(),
-            lipschitz: (certificates.network.upper().get() / smallest) * (1.0 + 1e-12),
+            radii,
+            lipschitz: self.columns.lipschitz(certificates.network.upper().get()),
             norms: (certificates.network.layers().into_iter())
                 .map(|layer| (layer.name().to_owned(), layer.norm().upper().get()))
                 .collect(),
@@ -432,12 +395,6 @@ fn columns_of(
     [channels, height, width]: [usize; 3],
 ) -> anyhow::Result<Columns> {
     let plane = height * width;
-    let each = |values: &[f32]| {
-        values
-            .iter()
-            .flat_map(|&x| std::iter::repeat_n(x, plane))
-            .collect()
-    };
     Ok(match normalisation {
         Normalisation::Standard { mean, std } => {
             ensure!(
@@ -446,10 +403,9 @@ fn columns_of(
                 mean.len(),
                 std.len()
             );
-            Columns {
-                mean: each(mean),
-                std: each(std),
-            }
+            let double =
+                |values: &[f32]| -> Vec<f64> { values.iter().map(|&x| x.into()).collect() };
+            Columns::of_groups(&double(mean), &double(std), plane)
         }
         _ => Columns::identity(channels * plane),
     })

@@ -12,18 +12,23 @@
 //! | `prior.rs`, `gaussian.rs` | the spectral prior; the posterior's samples and KL |
 //! | `metrics.rs` | the metrics |
 //! | `table.rs`, `training.rs` | examples with weights; what training needs |
-//! | `fit.rs`, `classifier.rs` | the fit of a classifier; a trained one |
+//! | `fit.rs`, `options.rs` | the fits, and what they are asked for |
+//! | `classifier.rs`, `regressor.rs` | trained models |
+//! | `conformal.rs` | sets and intervals with a promised coverage |
 //! | `program.rs` | the program, data sets by name |
 
 mod arrays;
 mod classifier;
+mod conformal;
 mod errors;
 mod fit;
 mod gaussian;
 mod metrics;
 mod operator;
+mod options;
 mod prior;
 mod program;
+mod regressor;
 mod table;
 mod threads;
 mod training;
@@ -42,6 +47,8 @@ mod _engine {
     #[pymodule_export]
     use crate::classifier::Classifier;
     #[pymodule_export]
+    use crate::conformal::{conformal_intervals, conformal_sets};
+    #[pymodule_export]
     use crate::gaussian::{gaussian_kl, gaussian_kl_gradients, gaussian_sample};
     #[pymodule_export]
     use crate::metrics::{
@@ -53,6 +60,8 @@ mod _engine {
     use crate::operator::Operator;
     #[pymodule_export]
     use crate::program::{dataset_names, load_dataset, program};
+    #[pymodule_export]
+    use crate::regressor::Regressor;
     #[pymodule_export]
     use crate::threads::{num_threads, set_num_threads};
 

@@ -7,8 +7,14 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 
-use crate::arrays::Number;
+use anyhow::{bail, ensure};
+use burn::tensor::{Tensor, TensorData};
+use circulant_data::table::{ColumnKind, ColumnRule, Missing, TableSchema, TableTask, nine_digits};
+use pyo3::PyResult;
 use rayon::prelude::*;
+
+use crate::arrays::Number;
+use crate::errors::value_error;
 
 /// Rows of values, `[rows, columns]`.
 #[derive(Clone, Copy)]
@@ -112,18 +118,6 @@ impl Examples {
         }
     }
 
-    /// A number that changes when the examples, as the network reads them, do.
-    pub fn fingerprint(&self, values: &[f32], labels: &[i64]) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        values
-            .iter()
-            .for_each(|value| hasher.write_u32(value.to_bits()));
-        labels.iter().for_each(|&label| hasher.write_i64(label));
-        let weights = self.weights.iter().flatten();
-        weights.for_each(|weight| hasher.write_u64(weight.to_bits()));
-        hasher.finish()
-    }
-
     fn weight(&self, example: usize) -> f64 {
         self.weights
             .as_ref()
@@ -131,13 +125,39 @@ impl Examples {
     }
 }
 
-/// `(x - mean)/std`, column by column.
+impl Examples {
+    /// The targets of the examples.
+    pub fn targets<'a, T: Copy>(&'a self, of_rows: &'a [T]) -> impl Iterator<Item = T> + 'a {
+        self.rows.iter().map(|&row| of_rows[row])
+    }
+
+    /// Mean and deviation of the targets, to nine digits; a deviation of 1 where all are the same.
+    pub fn moments(&self, of_rows: &[f64]) -> (f64, f64) {
+        let weighted = (0..self.rows.len()).map(|i| (self.weight(i), of_rows[self.rows[i]]));
+        moments(weighted)
+    }
+}
+/// Mean and deviation of values with weights.
+fn moments(weighted: impl Iterator<Item = (f64, f64)> + Clone) -> (f64, f64) {
+    let total: f64 = weighted.clone().map(|(weight, _)| weight).sum();
+    let mean_of = |value: &dyn Fn(f64) -> f64| {
+        let terms = weighted.clone().map(|(weight, x)| weight * value(x));
+        terms.sum::<f64>() / total
+    };
+    // The mean that is stored is the one that is subtracted.
+    let mean = nine_digits(mean_of(&|x| x));
+    let deviation = nine_digits(mean_of(&|x| (x - mean).powi(2)).sqrt());
+    let flat = deviation <= 1e-6 * mean.abs() || !deviation.is_normal();
+    (mean, if flat { 1.0 } else { deviation })
+}
+
+/// `(x - mean)/deviation`, column by column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
     /// One per column.
-    pub mean: Vec<f32>,
+    pub mean: Vec<f64>,
     /// One per column, positive.
-    pub std: Vec<f32>,
+    pub deviation: Vec<f64>,
 }
 
 impl Columns {
@@ -145,31 +165,100 @@ impl Columns {
     pub fn identity(columns: usize) -> Self {
         Self {
             mean: vec![0.0; columns],
-            std: vec![1.0; columns],
+            deviation: vec![1.0; columns],
         }
     }
 
-    /// Mean and deviation of the columns of examples; a column without spread is only shifted.
-    pub fn of<T: Number>(rows: Rows<'_, T>, examples: &Examples) -> Self {
-        let total: f64 = (0..examples.rows.len()).map(|i| examples.weight(i)).sum();
-        let moments = |column: usize| {
-            let mean_of = |value: &dyn Fn(f64) -> f64| {
-                let each = examples.rows.iter().enumerate();
-                let sum: f64 = each
-                    .map(|(i, &row)| examples.weight(i) * value(rows.row(row)[column].double()))
-                    .sum();
-                sum / total
+    /// Mean and deviation of the columns of examples; a column without spread is only shifted. Groups of `plane` columns, the pixels of
+    /// a channel, have theirs together.
+    pub fn of<T: Number>(rows: Rows<'_, T>, examples: &Examples, plane: usize) -> Self {
+        let moments_of = |group: usize| {
+            let of_row = |i: usize| {
+                let values = &rows.row(examples.rows[i])[group * plane..][..plane];
+                let weight = examples.weight(i);
+                values.iter().map(move |x| (weight, x.double()))
             };
-            // The mean that is stored is the one that is subtracted.
-            let mean = mean_of(&|x| x) as f32;
-            let center = f64::from(mean);
-            let std = mean_of(&|x| (x - center).powi(2)).sqrt() as f32;
-            let flat = f64::from(std) <= 1e-6 * center.abs() || !(std > 0.0 && std.is_finite());
-            (mean, if flat { 1.0 } else { std })
+            moments((0..examples.rows.len()).flat_map(of_row))
         };
-        let columns = (0..rows.columns).into_par_iter().map(moments);
-        let (mean, std) = columns.unzip();
-        Self { mean, std }
+        let groups = (0..rows.columns / plane).into_par_iter().map(moments_of);
+        let (mean, deviation): (Vec<f64>, Vec<f64>) = groups.unzip();
+        Self::of_groups(&mean, &deviation, plane)
+    }
+
+    /// The same mean and deviation for all columns of a group.
+    pub fn of_groups(mean: &[f64], deviation: &[f64], plane: usize) -> Self {
+        let each = |values: &[f64]| {
+            let groups = values.iter().map(|&x| std::iter::repeat_n(x, plane));
+            groups.flatten().collect()
+        };
+        Self {
+            mean: each(mean),
+            deviation: each(deviation),
+        }
+    }
+
+    /// Rounded to f32, as files keep what is done to channels.
+    pub fn single(self) -> Self {
+        let single = |values: Vec<f64>| values.iter().map(|&x| f64::from(x as f32)).collect();
+        Self {
+            mean: single(self.mean),
+            deviation: single(self.deviation),
+        }
+    }
+
+    /// Of a table's schema, whose columns must all be numbers.
+    pub fn of_schema(schema: &TableSchema) -> anyhow::Result<Self> {
+        let (mut mean, mut deviations) = (Vec::new(), Vec::new());
+        for rule in &schema.columns {
+            let ColumnKind::Number {
+                mean: own,
+                deviation,
+                ..
+            } = rule.kind
+            else {
+                bail!(
+                    "the column {:?} has words, which arrays have not; use `python -m circulant predict`",
+                    rule.name
+                );
+            };
+            mean.push(own);
+            deviations.push(deviation);
+        }
+        Ok(Self {
+            mean,
+            deviation: deviations,
+        })
+    }
+
+    /// As the program knows them.
+    pub fn schema(&self, names: &[String], target: &str, task: TableTask) -> TableSchema {
+        let scales = self.mean.iter().zip(&self.deviation);
+        let rule = |(name, (&mean, &deviation)): (&String, (&f64, &f64))| ColumnRule {
+            name: name.clone(),
+            kind: ColumnKind::Number {
+                mean,
+                deviation,
+                fill: None,
+            },
+        };
+        TableSchema {
+            columns: names.iter().zip(scales).map(rule).collect(),
+            target: target.to_owned(),
+            task,
+            missing: Missing::Error,
+        }
+    }
+
+    /// Values as rows, if they are.
+    pub fn rows<'a, T: Number>(&self, values: &'a [T]) -> PyResult<Rows<'a, T>> {
+        let columns = self.mean.len();
+        if values.is_empty() || !values.len().is_multiple_of(columns) {
+            return Err(value_error(format!(
+                "x: expected rows of {columns} values, got {} values",
+                values.len()
+            )));
+        }
+        Ok(Rows { values, columns })
     }
 
     /// Rows as the network reads them.
@@ -180,18 +269,55 @@ impl Columns {
     ) -> Vec<f32> {
         let mut values = Vec::with_capacity(rows.columns * chosen.size_hint().0);
         for row in chosen {
-            let scales = self.mean.iter().zip(&self.std);
+            let scales = self.mean.iter().zip(&self.deviation);
             let standard = rows.row(row).iter().zip(scales);
-            values.extend(standard.map(|(x, (&mean, &std))| {
-                ((x.double() - f64::from(mean)) / f64::from(std)) as f32
-            }));
+            values.extend(
+                standard.map(|(x, (mean, deviation))| ((x.double() - mean) / deviation) as f32),
+            );
         }
         values
     }
 
+    /// The same as a tensor; what f32 cannot hold is an error.
+    pub fn tensor<T: Number>(
+        &self,
+        rows: Rows<'_, T>,
+        chosen: &[usize],
+    ) -> anyhow::Result<Tensor<2>> {
+        let shape = [chosen.len(), rows.columns];
+        let values = self.apply(rows, chosen.iter().copied());
+        ensure!(
+            values.iter().all(|x| x.is_finite()),
+            "x: a value is too far from the training data to be computed with in float32"
+        );
+        let data = TensorData::new(values, shape);
+        Ok(Tensor::from_data(data, &circulant::cpu()))
+    }
+
     /// The smallest deviation: distances grow by no more than its inverse.
     pub fn smallest(&self) -> f64 {
-        let std = self.std.iter().copied();
-        std.fold(f32::INFINITY, f32::min).into()
+        let deviations = self.deviation.iter().copied();
+        deviations.fold(f64::INFINITY, f64::min)
+    }
+
+    /// Radii around rows in their own units, from those around standardised rows `[n, columns]`.
+    pub fn radii(&self, inputs: Tensor<2>, radii: impl Iterator<Item = f64>) -> Vec<f64> {
+        let norms = inputs.powf_scalar(2.0).sum_dim(1).sqrt();
+        let norms = norms.into_data().convert::<f32>();
+        let norms: Vec<f64> = norms.iter::<f32>().map(f64::from).collect();
+        let smallest = self.smallest();
+        // A row is rounded to f32 after it is standardised; so is the perturbed one. Both errors are below 2^-23 of the size,
+        // with a factor of two to spare.
+        let unit = 2.0_f64.powi(-22);
+        let own = radii.zip(norms).map(|(radius, norm)| {
+            let lost = unit * (2.0 * norm + radius);
+            ((radius - lost) * smallest * (1.0 - 1e-12)).max(0.0)
+        });
+        own.collect()
+    }
+
+    /// A Lipschitz bound for rows in their own units, from one for standardised rows.
+    pub fn lipschitz(&self, bound: f64) -> f64 {
+        (bound / self.smallest()) * (1.0 + 1e-12)
     }
 }

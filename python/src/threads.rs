@@ -117,7 +117,19 @@ impl Stop {
 pub fn run_long<R: Send>(
     py: Python<'_>,
     threads: usize,
+    tick: impl FnMut(Python<'_>) -> PyResult<()>,
+    work: impl FnOnce(&Stop) -> R + Send,
+) -> PyResult<(R, Option<PyErr>)> {
+    run_holding(py, threads, tick, |_| (), work)
+}
+
+/// [`run_long`] that holds what `hold` gives meanwhile. A lock must be waited for there: a thread of the pool that waits for a part of
+/// its work takes up other work, and would wait for a lock of its own.
+pub fn run_holding<R: Send, L>(
+    py: Python<'_>,
+    threads: usize,
     mut tick: impl FnMut(Python<'_>) -> PyResult<()>,
+    hold: impl FnOnce(&Stop) -> L + Send,
     work: impl FnOnce(&Stop) -> R + Send,
 ) -> PyResult<(R, Option<PyErr>)> {
     let pool = pool(threads)?;
@@ -134,6 +146,7 @@ pub fn run_long<R: Send>(
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let _done = Done(&done, &waiting);
+            let _held = hold(&stop);
             pool.install(|| work(&stop))
         });
         let mut failed = None;

@@ -25,15 +25,18 @@ pub mod parts {
 #[doc(hidden)]
 pub mod bindings {
     pub use crate::experiments::auto::{
-        Chosen, Fitted, all_steps, fit_classifier, fit_regression, table_settings,
+        Fitted, all_steps, classifier_of, fit_classifier, fit_regression, regression_of,
+        table_settings,
     };
-    pub use crate::experiments::config::{Inference, RunConfig};
+    pub use crate::experiments::config::{ModelConfig, RunConfig};
     pub use crate::experiments::exported::describe;
     pub use crate::experiments::facts::Facts;
     pub use crate::experiments::folder::{DataFacts, RunFacts, RunFolder};
     pub use crate::experiments::inspection::Inspected;
     pub use crate::experiments::loaded::LoadedRun;
-    pub use crate::experiments::model::{network, target_network};
-    pub use crate::experiments::training::Watch;
+    pub use crate::experiments::regression::LoadedRegression;
+    pub use crate::experiments::training::{
+        Trained, Watch, classifier_svi, fit_further, target_svi,
+    };
     pub use crate::experiments::version::VERSION;
 }

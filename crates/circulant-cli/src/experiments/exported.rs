@@ -14,6 +14,8 @@ use circulant_data::Normalisation;
 
 /// The note with the steps of training.
 const STEPS: &str = "steps";
+/// The note with the seed of training, which Python's predictions use too.
+const SEED: &str = "seed";
 /// The note with what was learned from the columns of a table.
 const TABLE: &str = "table";
 
@@ -34,6 +36,7 @@ pub fn describe(folder: &RunFolder, steps: u64) -> SavedClassifier {
     saved.learned_slope = config.posterior.learn_slope;
     saved.slope = config.posterior.slope;
     saved.prior_deviation = config.posterior.prior_deviation;
+    saved.weight_deviation = config.posterior.weight_deviation;
     saved.class_names.clone_from(&data.class_names);
     match &config.data.normalisation {
         Normalisation::Raw => {}
@@ -45,6 +48,8 @@ pub fn describe(folder: &RunFolder, steps: u64) -> SavedClassifier {
         }
     }
     saved.notes.insert(STEPS.to_owned(), steps.to_string());
+    let seed = config.training.seed;
+    saved.notes.insert(SEED.to_owned(), seed.to_string());
     saved
         .notes
         .insert("data".to_owned(), data.fingerprint.clone());
@@ -76,6 +81,7 @@ pub fn load(path: &Path) -> anyhow::Result<LoadedRun> {
     config.posterior.learn_slope = saved.learned_slope;
     config.posterior.slope = saved.slope;
     config.posterior.prior_deviation = saved.prior_deviation;
+    config.posterior.weight_deviation = saved.weight_deviation;
     // The file does not say what the classifier was trained on.
     config.data.train = String::new();
     match saved.rank {
@@ -92,6 +98,7 @@ pub fn load(path: &Path) -> anyhow::Result<LoadedRun> {
     };
     let note = |key: &str| saved.notes.get(key).cloned().unwrap_or_default();
     let steps = note(STEPS).parse().unwrap_or(0);
+    config.training.seed = note(SEED).parse().unwrap_or(0);
     let schema = match saved.notes.get(TABLE) {
         None => None,
         Some(text) => Some(serde_json::from_str(text).with_context(|| {

@@ -177,6 +177,19 @@ impl RunFolder {
         Ok(folder)
     }
 
+    /// Writes the run with this checkpoint into a new folder.
+    pub fn write_to(&self, path: &Path, checkpoint: &[u8]) -> anyhow::Result<Self> {
+        claim(path)?;
+        let folder = Self {
+            path: path.to_owned(),
+            ..self.clone()
+        };
+        folder.write(FACTS, &pretty(&folder.facts)?)?;
+        write(&folder.checkpoint(), checkpoint)?;
+        folder.write(CONFIG, &folder.config.to_toml())?;
+        Ok(folder)
+    }
+
     /// What is known of a run that has no folder, under the path of a file.
     pub fn without_files(path: &Path, config: RunConfig, facts: RunFacts) -> Self {
         Self {

@@ -1,11 +1,10 @@
 //! From settings to a Bayesian network.
 
 use anyhow::{Context, ensure};
-use burn::nn::Linear;
 use circulant::bayes::{Bayesian, BayesianConfig, Site, Slope};
 use circulant::models::{
-    HiddenLayer, ImageClassifier, ImageClassifierConfig, Likelihood, TargetNetwork,
-    TargetNetworkConfig,
+    ImageClassifier, ImageClassifierConfig, Likelihood, TargetNetwork, TargetNetworkConfig,
+    weight_sites,
 };
 
 use super::config::{Inference, RunConfig};
@@ -97,17 +96,10 @@ fn sites(
         .with_default(Site::default().with_relative_deviation(deviation))
         .with_seed(config.training.seed);
     if let Some(size) = posterior.weight_deviation {
-        let weight = |layer: &Linear| {
-            let [inputs, _] = layer.weight.dims();
-            let deviation = size / (inputs.max(1) as f64).sqrt();
-            Site::mean_field(deviation).with_relative_deviation(posterior.initial_deviation)
-        };
-        for (name, layer) in model.hidden_layers() {
-            if let HiddenLayer::Dense(layer) = layer {
-                sites = sites.with_site(format!("{before}{name}.weight"), weight(layer));
-            }
+        for (name, site) in weight_sites(model, size) {
+            let site = site.with_relative_deviation(deviation);
+            sites = sites.with_site(format!("{before}{name}"), site);
         }
-        sites = sites.with_site(format!("{before}output.weight"), weight(&model.output));
     }
     for (name, layer) in model.hidden_layers() {
         let Some(layout) = layer.spectrum_layout() else {

@@ -155,6 +155,11 @@ impl LoadedRegression {
         )
     }
 
+    /// Whether there is a distribution, or a point only.
+    pub fn is_bayesian(&self) -> bool {
+        self.folder.config.posterior.inference == Inference::Bayesian
+    }
+
     /// The predictions of a table.
     pub fn predict(
         &self,
@@ -162,11 +167,8 @@ impl LoadedRegression {
         samples: usize,
         seed: u64,
     ) -> anyhow::Result<Mixtures> {
-        let samples = match self.folder.config.posterior.inference {
-            Inference::Bayesian => samples,
-            // Draws from a point are all the same.
-            Inference::Point => 1,
-        };
+        // Draws from a point are all the same.
+        let samples = if self.is_bayesian() { samples } else { 1 };
         predict(
             &self.network,
             table,

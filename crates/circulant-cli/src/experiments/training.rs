@@ -1,13 +1,14 @@
 //! Trains the model of a folder, from the start or from its checkpoint.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use circulant::bayes::{
     BayesError, Bayesian, CheckpointPlan, KlWeight, Network, StepReport, Stop, Svi, SviConfig,
 };
-use circulant::data::{LabelledData, RegressionData};
+use circulant::data::{BatchOrder, LabelledData, RegressionData};
 use circulant::geometry::NormControl;
 use circulant::models::{ImageClassifier, Likelihood, TargetNetwork};
 use circulant::task::TrainingSet;
@@ -77,25 +78,70 @@ pub fn train_targets(
     );
     let columns = folder.facts.data.image()[2];
     let network = model::target_network(&folder.config, columns, likelihood)?;
-    let svi = Svi::new(network, svi_config(&folder.config), data.examples())?;
+    let svi = target_svi(&folder.config, network, data.examples())?;
     train_in(folder, svi, data, interrupt, "training", None)
-}
-
-/// Trains without a folder: for models that are tried, evaluated at once, or kept in memory. `watch` may ask to stop, which is an error.
-pub(super) fn fit<M: Network, T: TrainingSet<M>>(
-    config: &RunConfig,
-    network: Bayesian<M>,
-    data: &T,
-    watch: Watch<'_>,
-) -> anyhow::Result<Bayesian<M>> {
-    let mut svi = Svi::new(network, svi_config(config), data.examples())?;
-    let stop = svi.fit(data, None, |report| watch(report))?;
-    ensure!(stop != Stop::Asked, "stopped; the same command resumes");
-    Ok(svi.into_network())
 }
 
 /// Sees every step, and may ask to stop.
 pub type Watch<'a> = &'a mut (dyn FnMut(&StepReport) -> ControlFlow<()> + Send);
+
+/// Trains without a folder: for models that are tried, evaluated at once, or kept in memory. A checkpoint of the end may be written.
+pub(super) fn fit<M: Network, T: TrainingSet<M>>(
+    mut svi: Svi<M>,
+    data: &T,
+    checkpoint: Option<&Path>,
+    watch: Watch<'_>,
+) -> anyhow::Result<Trained<M>> {
+    let (start, mut loss) = (Instant::now(), None);
+    let stop = svi.fit(data, None, |report| {
+        loss = Some(report.loss);
+        watch(report)
+    })?;
+    if let Some(path) = checkpoint {
+        svi.save(path, data.fingerprint())?;
+    }
+    Ok(Trained {
+        stop,
+        steps: svi.steps_done(),
+        seconds: start.elapsed().as_secs_f64(),
+        loss,
+        network: svi.into_network(),
+    })
+}
+
+/// Steps on further examples alone, for streams: what came before is in the network, and the prior counts once for all that `svi` was
+/// made for.
+pub fn fit_further<M: Network, T: TrainingSet<M>>(
+    mut svi: Svi<M>,
+    data: &T,
+    checkpoint: Option<&Path>,
+    watch: Watch<'_>,
+) -> anyhow::Result<Trained<M>> {
+    let (start, mut loss, mut stop) = (Instant::now(), None, Stop::Finished);
+    let config = svi.config().clone();
+    let mut order = BatchOrder::new(config.seed, data.examples(), config.batch)?;
+    for step in 0..config.steps {
+        let batch = T::into_autodiff(data.batch(order.at(step), false)?);
+        let report = svi.step(order.batch(), |model| {
+            data.negative_log_likelihood(model, batch.clone()).neg()
+        })?;
+        loss = Some(report.loss);
+        if watch(&report).is_break() {
+            stop = Stop::Asked;
+            break;
+        }
+    }
+    if let Some(path) = checkpoint {
+        svi.save(path, data.fingerprint())?;
+    }
+    Ok(Trained {
+        stop,
+        steps: svi.steps_done(),
+        seconds: start.elapsed().as_secs_f64(),
+        loss,
+        network: svi.into_network(),
+    })
+}
 
 fn train_in<M: Network, T: TrainingSet<M>>(
     folder: &RunFolder,
@@ -176,6 +222,15 @@ fn train_in<M: Network, T: TrainingSet<M>>(
 fn svi(folder: &RunFolder, examples: usize) -> anyhow::Result<Svi<ImageClassifier>> {
     let (config, data) = (&folder.config, &folder.facts.data);
     let network = model::network(config, data.image(), data.classes)?;
+    classifier_svi(config, network, examples)
+}
+
+/// Training of a classifier as the settings say.
+pub fn classifier_svi(
+    config: &RunConfig,
+    network: Bayesian<ImageClassifier>,
+    examples: usize,
+) -> anyhow::Result<Svi<ImageClassifier>> {
     let svi = Svi::new(network, svi_config(config), examples)?;
     let Some(limit) = config.training.norm_limit else {
         return Ok(svi);
@@ -184,6 +239,19 @@ fn svi(folder: &RunFolder, examples: usize) -> anyhow::Result<Svi<ImageClassifie
         model.clip_norm(limit)?;
         Ok(model)
     })?)
+}
+
+/// The same for a regression.
+pub fn target_svi(
+    config: &RunConfig,
+    network: Bayesian<TargetNetwork>,
+    examples: usize,
+) -> anyhow::Result<Svi<TargetNetwork>> {
+    ensure!(
+        config.training.norm_limit.is_none(),
+        "training.norm_limit: it is for classifiers; leave it out for a target that is a number"
+    );
+    Ok(Svi::new(network, svi_config(config), examples)?)
 }
 
 fn svi_config(config: &RunConfig) -> SviConfig {

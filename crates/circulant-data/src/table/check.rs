@@ -19,7 +19,7 @@ pub(super) fn refuse(
 }
 
 /// A number of nine digits: it reads back from a JSON file as it was, to the last bit.
-pub(super) fn nine_digits(x: f64) -> f64 {
+pub fn nine_digits(x: f64) -> f64 {
     format!("{x:.8e}").parse().unwrap_or(x)
 }
 

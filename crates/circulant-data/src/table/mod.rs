@@ -20,6 +20,7 @@ mod schema;
 #[cfg(test)]
 mod schema_tests;
 
+pub use self::check::nine_digits;
 pub use self::encode::EncodedTable;
 pub use self::raw::{Cells, Column, RawTable};
 pub use self::schema::{

@@ -50,6 +50,14 @@ pub enum ExamplesError {
         /// What it may be.
         expected: &'static str,
     },
+    /// A weight that no example can have.
+    #[error("weight {weight} of example {example}: expected a finite number from 0")]
+    Weight {
+        /// The index of the example.
+        example: usize,
+        /// Its weight.
+        weight: f32,
+    },
     /// Examples that could not be read.
     #[error("the examples could not be read: {message}")]
     Unreadable {

@@ -14,7 +14,7 @@ pub struct LabelledData<const D: usize> {
     inputs: Inputs<D>,
     labels: Arc<[usize]>,
     classes: usize,
-    class_weights: Option<Arc<[f32]>>,
+    weights: Option<Arc<[f32]>>,
     fingerprint: u64,
 }
 
@@ -111,29 +111,41 @@ impl<const D: usize> LabelledData<D> {
             inputs,
             labels: labels.into(),
             classes,
-            class_weights: None,
+            weights: None,
         })
     }
 
     /// Weighs the likelihood of every example so that all classes weigh the same: `N/(K n_k)` for a class of `n_k` examples, of `K`
-    /// classes that have any.
+    /// classes that have any. Weights that were given before are lost.
     pub fn balanced(mut self) -> Self {
         let mut counts = vec![0_usize; self.classes];
         self.labels.iter().for_each(|&label| counts[label] += 1);
         let present = counts.iter().filter(|&&count| count > 0).count();
-        let weight = |&count: &usize| match count {
-            0 => 0.0,
-            count => self.labels.len() as f32 / (present * count) as f32,
-        };
-        self.class_weights = Some(counts.iter().map(weight).collect());
+        let weight = |&label: &usize| self.labels.len() as f32 / (present * counts[label]) as f32;
+        self.weights = Some(self.labels.iter().map(weight).collect());
         // Another likelihood is another run.
         self.fingerprint = self.fingerprint.rotate_left(1) ^ 1;
         self
     }
 
-    /// The weight of every class, if they are not all the same.
-    pub fn class_weights(&self) -> Option<&[f32]> {
-        self.class_weights.as_deref()
+    /// Weighs the likelihood of every example: with the weight 2, one counts as if it were there twice.
+    ///
+    /// ```
+    /// use circulant::data::LabelledData;
+    ///
+    /// let data = LabelledData::new(vec![0.0, 1.0], [2, 1], &[0, 1], 2, &circulant::cpu())?;
+    /// assert_eq!(data.weighted(vec![2.0, 0.5])?.weights(), Some(&[2.0, 0.5][..]));
+    /// # Ok::<(), circulant::data::ExamplesError>(())
+    /// ```
+    pub fn weighted(mut self, weights: Vec<f32>) -> Result<Self, ExamplesError> {
+        self.fingerprint ^= check_weights(self.labels.len(), &weights)?;
+        self.weights = Some(weights.into());
+        Ok(self)
+    }
+
+    /// The weight of every example, if they are not all 1.
+    pub fn weights(&self) -> Option<&[f32]> {
+        self.weights.as_deref()
     }
 
     /// The number of examples, `N`.
@@ -210,6 +222,19 @@ pub(super) fn check_length(
         expected,
         got,
     })
+}
+
+/// A checksum of the weights, if examples can have them.
+pub(super) fn check_weights(examples: usize, weights: &[f32]) -> Result<u64, ExamplesError> {
+    check_length("the weights", examples, weights.len())?;
+    let is_weight = |weight: &f32| *weight >= 0.0 && weight.is_finite();
+    match weights.iter().position(|weight| !is_weight(weight)) {
+        Some(example) => Err(ExamplesError::Weight {
+            example,
+            weight: weights[example],
+        }),
+        None => Ok(u64::from(crc32fast::hash(bytemuck::cast_slice(weights))) << 16),
+    }
 }
 
 /// A checksum of everything: `inputs` is that of the inputs.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::labelled::{check_length, check_sizes, first_not_finite};
+use super::labelled::{check_length, check_sizes, check_weights, first_not_finite};
 use super::{ExamplesError, Inputs};
 
 /// Inputs `[N, ...]` with a target each, checked once.
@@ -15,6 +15,7 @@ use super::{ExamplesError, Inputs};
 pub struct RegressionData<const D: usize> {
     inputs: Inputs<D>,
     targets: Arc<[f32]>,
+    weights: Option<Arc<[f32]>>,
     fingerprint: u64,
 }
 
@@ -71,6 +72,7 @@ impl<const D: usize> RegressionData<D> {
         Ok(Self {
             inputs: Inputs::Numbers(Tensor::from_data(data, &device.clone().inner())),
             targets: targets.into(),
+            weights: None,
             fingerprint: u64::from(sum.finalize()) << 32 | u64::from(of_inputs),
         })
     }
@@ -91,6 +93,18 @@ impl<const D: usize> RegressionData<D> {
             });
         }
         Self::new(inputs, shape, targets, device)
+    }
+
+    /// Weighs the likelihood of every example: with the weight 2, one counts as if it were there twice.
+    pub fn weighted(mut self, weights: Vec<f32>) -> Result<Self, ExamplesError> {
+        self.fingerprint ^= check_weights(self.targets.len(), &weights)?;
+        self.weights = Some(weights.into());
+        Ok(self)
+    }
+
+    /// The weight of every example, if they are not all 1.
+    pub fn weights(&self) -> Option<&[f32]> {
+        self.weights.as_deref()
     }
 
     /// The number of examples, `N`.

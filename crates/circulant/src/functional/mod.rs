@@ -15,8 +15,8 @@
 //! ([`Operator::with_activation`]) is applied to the biased output, within the kernel.
 //!
 //! [`linear`], [`conv2d`], [`tanh`] and [`cross_entropy`] are what usually follows, fused on the CPU; [`gelu`], [`layer_norm`],
-//! [`attention`] and [`dropout`] are those of a transformer; [`gaussian_nll`], [`poisson_nll`] and [`weighted_cross_entropy`] are
-//! losses of other tasks.
+//! [`attention`] and [`dropout`] are those of a transformer; [`gaussian_nll`] and [`poisson_nll`] are losses of other tasks, and
+//! [`weighted_cross_entropy`], [`weighted_gaussian_nll`] and [`weighted_poisson_nll`] those of examples with weights.
 
 mod dense;
 mod likelihood;
@@ -29,7 +29,9 @@ use burn::tensor::{Shape, Tensor};
 pub use circulant_kernels::Dropout;
 
 pub use self::dense::{conv2d, cross_entropy, linear, select_rows, tanh};
-pub use self::likelihood::{gaussian_nll, poisson_nll, weighted_cross_entropy};
+pub use self::likelihood::{
+    gaussian_nll, poisson_nll, weighted_cross_entropy, weighted_gaussian_nll, weighted_poisson_nll,
+};
 pub use self::readout::{circulant_cross_entropy, circulant_readout, circulant_readout_filters};
 pub use self::transformer::{attention, dropout, gelu, layer_norm};
 use crate::backend::CirculantOps;

@@ -25,6 +25,6 @@ pub use counts::{CountedModel, ParameterCount, parameter_table};
 pub use hidden_layer::{HiddenKind, HiddenLayer};
 pub use image_classifier::{ImageClassifier, ImageClassifierConfig};
 pub use projection::{Projection, ProjectionKind};
-pub use saved::{SavedClassifier, SavedError};
+pub use saved::{SavedClassifier, SavedError, weight_sites};
 pub use target_network::{Likelihood, TargetNetwork, TargetNetworkConfig};
 pub use vision_transformer::{VisionTransformer, VisionTransformerConfig};

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use burn::nn::Linear;
 use burn::store::ModuleSnapshot;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
@@ -132,6 +133,9 @@ pub struct SavedClassifier {
     /// `sigma0` of the spectral prior; 1 in files of circulant 0.1.0, which did not say.
     #[serde(default = "one")]
     pub prior_deviation: f64,
+    /// The prior deviation of the weights of dense layers, times the square root of their number of inputs; 1 per weight without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_deviation: Option<f64>,
     /// The jitter of the posterior of spectral coordinates; [`JITTER`] in files of circulant 0.1.0, which did not say.
     #[serde(default = "default_jitter")]
     pub jitter: f64,
@@ -175,6 +179,7 @@ impl SavedClassifier {
             learned_slope: false,
             slope: 1.0,
             prior_deviation: 1.0,
+            weight_deviation: None,
             jitter: JITTER,
             class_names: Vec::new(),
             unit: false,
@@ -201,6 +206,11 @@ impl SavedClassifier {
     pub fn network(&self, device: &Device) -> Result<Bayesian<ImageClassifier>, SavedError> {
         let model = self.model().try_init(device)?;
         let mut sites = BayesianConfig::new();
+        if let Some(size) = self.weight_deviation {
+            for (name, site) in weight_sites(&model, size) {
+                sites = sites.with_site(name, site);
+            }
+        }
         for (name, layer) in model.hidden_layers() {
             let Some(layout) = layer.spectrum_layout() else {
                 continue;
@@ -341,6 +351,22 @@ impl SavedClassifier {
         record::load(&mut network, numbers)?;
         Ok((saved, network))
     }
+}
+
+/// Mean-field posteriors of the weights of all dense layers, under priors of the deviation `size/sqrt(inputs)`, by their names.
+pub fn weight_sites(model: &ImageClassifier, size: f64) -> Vec<(String, Site)> {
+    let site = |layer: &Linear| {
+        let [inputs, _] = layer.weight.dims();
+        Site::mean_field(size / (inputs.max(1) as f64).sqrt())
+    };
+    let hidden = model
+        .hidden_layers()
+        .filter_map(|(name, layer)| match layer {
+            HiddenLayer::Dense(layer) => Some((format!("{name}.weight"), site(layer))),
+            _ => None,
+        });
+    let output = ("output.weight".to_owned(), site(&model.output));
+    hidden.chain([output]).collect()
 }
 
 /// What every version of the description has.

@@ -14,4 +14,4 @@ mod training_set;
 
 pub use self::classifier::{Classifier, Ensemble};
 pub use self::regressor::{Regressor, TargetDistribution, TargetEnsemble};
-pub use self::training_set::TrainingSet;
+pub use self::training_set::{TrainingSet, WeightedBatch};

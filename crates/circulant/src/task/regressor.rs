@@ -9,7 +9,7 @@ use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;
 
 use crate::data::RegressionExamples;
-use crate::functional::{gaussian_nll, poisson_nll};
+use crate::functional::{gaussian_nll, poisson_nll, weighted_gaussian_nll, weighted_poisson_nll};
 use crate::metrics::Family;
 
 /// The distributions of the targets of a batch, for one network.
@@ -55,6 +55,21 @@ impl TargetDistribution {
                 log_deviation,
             } => gaussian_nll(mean, log_deviation, targets),
             Self::Poisson { log_rate } => poisson_nll(log_rate, targets),
+        }
+    }
+
+    /// The same with a weight per target.
+    ///
+    /// # Panics
+    ///
+    /// Panics if there is not one target and one weight per row.
+    pub fn weighted_negative_log_likelihood(self, targets: &[f32], weights: &[f32]) -> Tensor<1> {
+        match self {
+            Self::Gaussian {
+                mean,
+                log_deviation,
+            } => weighted_gaussian_nll(mean, log_deviation, targets, weights),
+            Self::Poisson { log_rate } => weighted_poisson_nll(log_rate, targets, weights),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What training needs to know about data: how to get a batch, and what a network pays for it.
 
+use std::sync::Arc;
+
 use burn::tensor::Tensor;
 
 use super::{Classifier, Regressor};
@@ -36,8 +38,18 @@ pub trait TrainingSet<M>: Sync {
     fn negative_log_likelihood(&self, model: &M, batch: Self::Batch) -> Tensor<1>;
 }
 
+/// Examples of a batch with what each counts.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WeightedBatch<E> {
+    /// The examples.
+    pub examples: E,
+    /// One per example; each counts once when absent.
+    pub weights: Option<Arc<[f32]>>,
+}
+
 impl<M: Classifier<D>, const D: usize> TrainingSet<M> for LabelledData<D> {
-    type Batch = Examples<D>;
+    type Batch = WeightedBatch<Examples<D>>;
 
     fn examples(&self) -> usize {
         self.examples()
@@ -51,30 +63,37 @@ impl<M: Classifier<D>, const D: usize> TrainingSet<M> for LabelledData<D> {
         model.reads_in_place()
     }
 
-    fn batch(&self, indices: &[usize], in_place: bool) -> Result<Examples<D>, ExamplesError> {
-        Ok(if in_place {
+    fn batch(&self, indices: &[usize], in_place: bool) -> Result<Self::Batch, ExamplesError> {
+        let examples = if in_place {
             self.select(indices)
         } else {
             self.batch(indices)
-        })
+        };
+        let weights = at(self.weights(), indices);
+        Ok(WeightedBatch { examples, weights })
     }
 
-    fn into_autodiff(batch: Examples<D>) -> Examples<D> {
-        batch.into_autodiff()
+    fn into_autodiff(batch: Self::Batch) -> Self::Batch {
+        WeightedBatch {
+            examples: batch.examples.into_autodiff(),
+            weights: batch.weights,
+        }
     }
 
-    fn negative_log_likelihood(&self, model: &M, batch: Examples<D>) -> Tensor<1> {
-        match self.class_weights() {
-            None => model.cross_entropy(batch),
+    fn negative_log_likelihood(&self, model: &M, batch: Self::Batch) -> Tensor<1> {
+        let WeightedBatch { examples, weights } = batch;
+        match weights {
+            None => model.cross_entropy(examples),
             Some(weights) => {
-                weighted_cross_entropy(model.logits(batch.batch()), batch.labels, weights)
+                let logits = model.logits(examples.batch());
+                weighted_cross_entropy(logits, examples.labels, &weights)
             }
         }
     }
 }
 
 impl<M: Regressor<D>, const D: usize> TrainingSet<M> for RegressionData<D> {
-    type Batch = RegressionExamples<D>;
+    type Batch = WeightedBatch<RegressionExamples<D>>;
 
     fn examples(&self) -> usize {
         self.examples()
@@ -84,17 +103,33 @@ impl<M: Regressor<D>, const D: usize> TrainingSet<M> for RegressionData<D> {
         self.fingerprint()
     }
 
-    fn batch(&self, indices: &[usize], _: bool) -> Result<RegressionExamples<D>, ExamplesError> {
-        Ok(self.batch(indices))
+    fn batch(&self, indices: &[usize], _: bool) -> Result<Self::Batch, ExamplesError> {
+        Ok(WeightedBatch {
+            examples: self.batch(indices),
+            weights: at(self.weights(), indices),
+        })
     }
 
-    fn into_autodiff(batch: RegressionExamples<D>) -> RegressionExamples<D> {
-        batch.into_autodiff()
+    fn into_autodiff(batch: Self::Batch) -> Self::Batch {
+        WeightedBatch {
+            examples: batch.examples.into_autodiff(),
+            weights: batch.weights,
+        }
     }
 
-    fn negative_log_likelihood(&self, model: &M, batch: RegressionExamples<D>) -> Tensor<1> {
-        model.negative_log_likelihood(batch)
+    fn negative_log_likelihood(&self, model: &M, batch: Self::Batch) -> Tensor<1> {
+        let WeightedBatch { examples, weights } = batch;
+        match weights {
+            None => model.negative_log_likelihood(examples),
+            Some(weights) => model
+                .distribution(examples.inputs.batch(None))
+                .weighted_negative_log_likelihood(&examples.targets, &weights),
+        }
     }
+}
+
+fn at(weights: Option<&[f32]>, indices: &[usize]) -> Option<Arc<[f32]>> {
+    weights.map(|weights| indices.iter().map(|&index| weights[index]).collect())
 }
 
 impl<M: Classifier<D>, const D: usize> TrainingSet<M> for StoredData<D> {

@@ -1,12 +1,15 @@
-//! Data that stay where they are until a step asks for them, and classes that weigh the same.
+//! Data that stay where they are until a step asks for them, classes that weigh the same, and examples with weights.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use burn::module::Module;
 use circulant::bayes::{Bayesian, BayesianConfig, CheckpointPlan, Svi, SviConfig};
-use circulant::data::{ExamplesError, LabelledData, StoredData};
-use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
+use circulant::data::{ExamplesError, LabelledData, RegressionData, StoredData};
+use circulant::models::{
+    HiddenKind, ImageClassifier, ImageClassifierConfig, Likelihood, TargetNetwork,
+    TargetNetworkConfig,
+};
 use circulant::task::TrainingSet;
 
 use crate::common::{host, numbers};
@@ -124,7 +127,8 @@ fn balanced_classes_weigh_the_same() {
     let labels = [0_i64, 0, 0, 0, 0, 2];
     let data = LabelledData::new(vec![0.5; 12], [6, 2], &labels, 3, &circulant::cpu()).unwrap();
     let (before, balanced) = (data.fingerprint(), data.balanced());
-    assert_eq!(balanced.class_weights(), Some(&[0.6, 0.0, 3.0][..]));
+    let weights = [0.6, 0.6, 0.6, 0.6, 0.6, 3.0];
+    assert_eq!(balanced.weights(), Some(&weights[..]));
     assert_ne!(
         before,
         balanced.fingerprint(),
@@ -149,4 +153,47 @@ fn balanced_classes_weigh_the_same() {
     };
     let expected = 0.6 * plain(0) + 3.0 * plain(5);
     assert!((loss(&[0, 5]) - expected).abs() < 1e-5 * expected);
+}
+
+#[test]
+fn a_weight_of_two_is_an_example_that_is_there_twice() {
+    let device = circulant::cpu();
+    let layers = ImageClassifierConfig::new(HiddenKind::SpectralCirculant)
+        .with_image([1, 1, 2])
+        .with_classes(3);
+    let (values, twice) = (vec![0.1, 0.7, -0.4, 0.3], vec![0.1, 0.7, 0.1, 0.7]);
+    let close = |one: f32, other: f32| assert!((one - other).abs() < 1e-6, "{one} {other}");
+
+    let model = layers.init(&device);
+    let loss = |data: &LabelledData<2>| {
+        let batch = TrainingSet::<ImageClassifier>::batch(data, &[0, 1], false).unwrap();
+        data.negative_log_likelihood(&model, batch).into_scalar()
+    };
+    let data = LabelledData::new(values.clone(), [2, 2], &[2, 0], 3, &device).unwrap();
+    let repeated = LabelledData::new(twice.clone(), [2, 2], &[2, 2], 3, &device).unwrap();
+    close(
+        loss(&data.clone().weighted(vec![2.0, 0.0]).unwrap()),
+        loss(&repeated),
+    );
+
+    for likelihood in [Likelihood::Gaussian, Likelihood::Poisson] {
+        let model = TargetNetworkConfig::new(layers.clone(), likelihood).init(&device);
+        let loss = |data: &RegressionData<2>| {
+            let batch = TrainingSet::<TargetNetwork>::batch(data, &[0, 1], false).unwrap();
+            data.negative_log_likelihood(&model, batch).into_scalar()
+        };
+        let data = RegressionData::new(values.clone(), [2, 2], &[2.0, 5.0], &device).unwrap();
+        let repeated = RegressionData::new(twice.clone(), [2, 2], &[2.0; 2], &device).unwrap();
+        close(
+            loss(&data.weighted(vec![2.0, 0.0]).unwrap()),
+            loss(&repeated),
+        );
+    }
+
+    for wrong in [vec![1.0], vec![1.0, -0.5], vec![1.0, f32::NAN]] {
+        let error = data.clone().weighted(wrong).unwrap_err().to_string();
+        assert!(error.contains("weight"), "{error}");
+    }
+    let other = data.clone().weighted(vec![1.0, 2.0]).unwrap();
+    assert_ne!(other.fingerprint(), data.fingerprint());
 }

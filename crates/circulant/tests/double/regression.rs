@@ -9,7 +9,9 @@ use circulant::bayes::{
     BayesianConfig, PosteriorKind, PredictiveConfig, Prior, Site, Svi, SviConfig, evidence,
 };
 use circulant::data::RegressionData;
-use circulant::functional::{gaussian_nll, poisson_nll, weighted_cross_entropy};
+use circulant::functional::{
+    gaussian_nll, poisson_nll, weighted_cross_entropy, weighted_gaussian_nll, weighted_poisson_nll,
+};
 use circulant::metrics::Family;
 use circulant::models::{HiddenKind, ImageClassifierConfig, Likelihood, TargetNetworkConfig};
 use circulant::task::{Regressor, TargetDistribution};
@@ -183,8 +185,14 @@ fn differences(values: &[f64], loss: impl Fn(&[f64]) -> f64) -> Vec<f64> {
 #[test]
 fn likelihoods_and_their_gradients() {
     let device = common::double();
-    for rows in [1, 2, 5, 8] {
+    for (rows, weighted) in [1, 2, 5, 8]
+        .map(|rows| [(rows, false), (rows, true)])
+        .concat()
+    {
         let targets: Vec<f32> = (0..rows).map(|i| (i * i % 7) as f32).collect();
+        let weights: Vec<f32> = (0..rows)
+            .map(|i| if weighted { (i % 3) as f32 * 0.75 } else { 1.0 })
+            .collect();
         for deviations in [1, rows] {
             let values = numbers(rows as u64, rows + deviations);
             let slow = |values: &[f64]| -> f64 {
@@ -192,7 +200,7 @@ fn likelihoods_and_their_gradients() {
                     let s = values[rows + i.min(deviations - 1)].exp();
                     let density =
                         (-(f64::from(targets[i]) - values[i]).powi(2) / (2.0 * s * s)).exp();
-                    -(density / (s * std::f64::consts::TAU.sqrt())).ln()
+                    -f64::from(weights[i]) * (density / (s * std::f64::consts::TAU.sqrt())).ln()
                 };
                 (0..rows).map(one).sum()
             };
@@ -203,7 +211,10 @@ fn likelihoods_and_their_gradients() {
                 Tensor::<1>::from_data(data, &device.clone().autodiff()).require_grad()
             };
             let (mean, s) = (tensor(0..rows), tensor(rows..rows + deviations));
-            let loss = gaussian_nll(mean.clone(), s.clone(), &targets);
+            let loss = match weighted {
+                true => weighted_gaussian_nll(mean.clone(), s.clone(), &targets, &weights),
+                false => gaussian_nll(mean.clone(), s.clone(), &targets),
+            };
             assert!(difference(&host(loss.clone()), &[slow(&values)]) < 1e-12);
             let gradients = loss.backward();
             let mut found = host(Tensor::<1>::from_inner(mean.grad(&gradients).unwrap()));
@@ -212,15 +223,18 @@ fn likelihoods_and_their_gradients() {
         }
         let values = numbers(7 + rows as u64, rows);
         let slow = |values: &[f64]| -> f64 {
-            let one = |(r, y): (&f64, &f32)| {
+            let one = |((r, y), w): ((&f64, &f32), &f32)| {
                 let factorial: f64 = (1..=*y as u32).map(f64::from).product();
-                r.exp() - f64::from(*y) * r + factorial.ln()
+                f64::from(*w) * (r.exp() - f64::from(*y) * r + factorial.ln())
             };
-            values.iter().zip(&targets).map(one).sum()
+            values.iter().zip(&targets).zip(&weights).map(one).sum()
         };
         let data = TensorData::new(values.clone(), [rows]);
         let rate = Tensor::<1>::from_data(data, &device.clone().autodiff()).require_grad();
-        let loss = poisson_nll(rate.clone(), &targets);
+        let loss = match weighted {
+            true => weighted_poisson_nll(rate.clone(), &targets, &weights),
+            false => poisson_nll(rate.clone(), &targets),
+        };
         assert!(difference(&host(loss.clone()), &[slow(&values)]) < 1e-12);
         let found = host(Tensor::<1>::from_inner(
             rate.grad(&loss.backward()).unwrap(),
@@ -232,14 +246,15 @@ fn likelihoods_and_their_gradients() {
 #[test]
 fn weighted_cross_entropy_is_the_weighted_sum() {
     let device = common::double();
-    let (labels, weights) = ([2_usize, 0, 1, 2], [0.5_f32, 2.0, 0.0]);
+    let (labels, weights) = ([2_usize, 0, 1, 2], [0.5_f32, 2.0, 0.0, 1.5]);
     let values = numbers(3, 12);
     let slow: f64 = labels
         .iter()
         .zip(values.chunks(3))
-        .map(|(&label, row)| {
+        .zip(weights)
+        .map(|((&label, row), weight)| {
             let sum: f64 = row.iter().map(|z| z.exp()).sum();
-            -f64::from(weights[label]) * (row[label].exp() / sum).ln()
+            -f64::from(weight) * (row[label].exp() / sum).ln()
         })
         .sum();
     let logits = Tensor::<2>::from_data(TensorData::new(values, [4, 3]), &device);

@@ -199,7 +199,7 @@ impl Train {
         target.target = Some(learned.schema.target.clone());
         config.data.schema = Some(learned.schema.clone());
         let columns = learned.schema.inputs();
-        let watch = &mut auto::interrupted(interrupt);
+        let watch = &mut auto::shown(interrupt, &config);
         let seed_of_facts = |set: &ImageSet| DataFacts {
             table: Some(learned.schema.clone()),
             ..DataFacts::of(set)

@@ -166,13 +166,15 @@ impl TablesPlan {
             let data = source::labelled(&set, &Normalisation::Raw, facts.classes, None)?;
             let fitted = match chooses {
                 true => auto::fit_classifier(&config, &data, columns, watch)?,
-                false => auto::classifier_of(config, &data, columns, watch)?,
-            };
+                false => auto::classifier_of(config, &data, [1, 1, columns], watch)?,
+            }
+            .finished()?;
             let seconds = start.elapsed().as_secs_f64();
             let predictive = PredictiveConfig::new()
                 .with_samples(self.samples)
                 .with_seed(self.seed);
-            let found = predictive.predict(&fitted.network, tensor(&test, &Normalisation::Raw)?)?;
+            let network = &fitted.trained.network;
+            let found = predictive.predict(network, tensor(&test, &Normalisation::Raw)?)?;
             let (metrics, _) = class_metrics(&found.class_probabilities()?, &labels_of(&test)?)?;
             let metrics = SplitMetrics::Classification {
                 accuracy: metrics.accuracy,
@@ -183,12 +185,13 @@ impl TablesPlan {
         };
         let data = labelled(&training, schema)?;
         let fitted = match chooses {
-            true => auto::fit_regression(&config, &data, columns, likelihood, watch)?,
-            false => auto::regression_of(config, &data, columns, likelihood, watch)?,
-        };
+            true => auto::fit_regression(&config, &data, columns, likelihood, None, watch)?,
+            false => auto::regression_of(config, &data, columns, likelihood, None, watch)?,
+        }
+        .finished()?;
         let seconds = start.elapsed().as_secs_f64();
         let found = predict(
-            &fitted.network,
+            &fitted.trained.network,
             &test,
             schema,
             self.samples,
