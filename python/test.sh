@@ -11,7 +11,8 @@ if [ ! -x "$venv/bin/pytest" ]; then
 fi
 # With a test among the targets, dependencies have the features of `cargo test --workspace`: nothing of it is built again.
 cargo build --workspace --lib --test all
-cp "$target/debug/libcirculant_python.so" python/circulant/_engine.abi3.so
+# Not over the file that another process may have loaded.
+cp --remove-destination "$target/debug/libcirculant_python.so" python/circulant/_engine.abi3.so
 export PYTHONPATH="$PWD/python" PYTHONDONTWRITEBYTECODE=1
 cd python
 exec "$(cd .. && realpath "$venv")/bin/python" -m pytest "$@"

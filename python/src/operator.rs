@@ -93,7 +93,7 @@ impl Operator {
 
     fn layout(&self) -> Layout {
         match &self.shape {
-            Shape::Signal(half) => Layout::Signal(half.clone()),
+            Shape::Signal(half) => Layout::Signal(*half),
             Shape::Image { plane, channels } => Layout::Image {
                 plane: plane.clone(),
                 channels_in: channels.0,

@@ -50,6 +50,7 @@ fn what_is_read_predicts_as_what_was_written() {
                 let path = folder.path().join(format!("{index}.json"));
                 let mut saved = SavedClassifier::new(config, rank);
                 saved.learned_slope = learned && rank.is_some();
+                saved.weight_deviation = learned.then_some(2.0);
                 saved.class_names = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
                 // Numbers that the description alone cannot make.
                 let network = saved.network(&device).unwrap();
