@@ -12,6 +12,7 @@ use crate::gaussian::{
 };
 use crate::operator::blocks::{ChannelPass, GroupCorrelation, GroupProduct};
 use crate::operator::channels::{Mix, MixBackward};
+use crate::operator::isometries::{IsometryGradient, IsometryGroup};
 use crate::optimisers::adam::AdamChunk;
 use crate::optimisers::adan::AdanChunk;
 use crate::random::normal::NormalChunk;
@@ -52,6 +53,8 @@ kernels! {
     channel_pass(Promised<ChannelPass<'_, Self>>);
     group_product(Promised<GroupProduct<'_, Self>>);
     group_correlation(Promised<GroupCorrelation<'_, Self>>);
+    isometry_group(IsometryGroup<'_, Self>);
+    isometry_gradient(IsometryGradient<'_, Self>);
     pack_lines(Promised<PackLines<Self>>);
     block_product(Promised<BlockProduct<Self>>);
     normal_chunk(NormalChunk<'_, Self>);

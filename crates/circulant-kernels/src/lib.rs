@@ -64,6 +64,7 @@ pub use norms::{
 };
 pub use num_complex::Complex;
 pub use operator::filter_transform::FilterTransform;
+pub use operator::isometries::Isometries;
 pub use operator::plan::{
     CirculantPlan, Filters, Gradients, KeptReadout, KeptSpectrum, Readout, ReadoutGradients,
 };

@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use burn::tensor::DType;
-pub use circulant_kernels::{Activation, Bin, Complex, HalfPlane, HalfSpectrum, KernelError};
+pub use circulant_kernels::{
+    Activation, Bin, Complex, HalfPlane, HalfSpectrum, Isometries, KernelError,
+};
 use circulant_kernels::{CirculantPlan, FilterTransform, volume};
 
 /// One circulant operator without its values.

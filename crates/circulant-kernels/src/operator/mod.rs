@@ -8,6 +8,7 @@ pub mod by_row;
 pub mod channels;
 pub mod complex_product;
 pub mod filter_transform;
+pub mod isometries;
 pub mod one_channel;
 pub mod padded;
 pub mod plan;

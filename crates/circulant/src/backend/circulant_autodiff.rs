@@ -4,6 +4,8 @@
 //! backward pass transforms the output gradient forth and back and nothing else; gradients of
 //! parents that are not tracked are not computed.
 
+use std::sync::Arc;
+
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, TensorMetadata};
 use burn::tensor::Shape;
@@ -12,7 +14,9 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, NodeGuard, Ops, OpsKind, unary};
 
-use super::{CirculantBackend, CirculantOps, Operator, Saved, Wanted};
+use circulant_kernels::Isometries;
+
+use super::{CirculantBackend, CirculantOps, Operator, Saved, Wanted, isometries};
 
 #[derive(Debug)]
 struct Circulant;
@@ -88,6 +92,25 @@ impl<B: CirculantBackend> Backward<B, 1> for Analyse {
     }
 }
 
+#[derive(Debug)]
+struct IsometryCoordinates;
+
+impl<B: CirculantBackend> Backward<B, 1> for IsometryCoordinates {
+    type State = (FloatTensor<B>, Arc<Isometries>);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let (generators, isometries) = ops.state;
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            isometries::gradient::<B>(generators, grad, &isometries)
+        });
+    }
+}
+
 impl<B: CirculantBackend, C: CheckpointStrategy> CirculantOps for Autodiff<B, C> {
     fn circulant(
         x: FloatTensor<Self>,
@@ -129,6 +152,21 @@ impl<B: CirculantBackend, C: CheckpointStrategy> CirculantOps for Autodiff<B, C>
         let state = (operator.clone(), filters.shape());
         let coordinates = B::coordinates_of_filters(filters, operator, shape);
         match Analyse.prepare::<C>([guard]).compute_bound().stateful() {
+            OpsKind::Tracked(node) => node.finish(state, coordinates),
+            OpsKind::UnTracked(node) => node.finish(coordinates),
+        }
+    }
+
+    fn isometry_coordinates(
+        generators: FloatTensor<Self>,
+        isometries: Arc<Isometries>,
+        shape: Shape,
+    ) -> FloatTensor<Self> {
+        let (generators, guard) = generators.into_parts();
+        let state = (generators.clone(), isometries.clone());
+        let coordinates = B::isometry_coordinates(generators, isometries, shape);
+        let node = IsometryCoordinates.prepare::<C>([guard]);
+        match node.compute_bound().stateful() {
             OpsKind::Tracked(node) => node.finish(state, coordinates),
             OpsKind::UnTracked(node) => node.finish(coordinates),
         }

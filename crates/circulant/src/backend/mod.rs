@@ -29,12 +29,16 @@ mod circulant_flex;
 )]
 pub mod composed;
 pub mod fused;
+mod isometries;
 pub mod optimizers;
 pub mod transformer;
+
+use std::sync::Arc;
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, backend_extension};
 use burn::tensor::Shape;
+use circulant_kernels::Isometries;
 
 use crate::operator::Operator;
 
@@ -79,6 +83,15 @@ pub trait CirculantOps: Backend {
         shape: Shape,
     ) -> FloatTensor<Self> {
         composed::analyse::<Self>(filters, &operator, shape)
+    }
+
+    /// The coordinates `[coordinate, C_in, C_out]` of isometries, in the shape `shape`.
+    fn isometry_coordinates(
+        generators: FloatTensor<Self>,
+        isometries: Arc<Isometries>,
+        shape: Shape,
+    ) -> FloatTensor<Self> {
+        isometries::coordinates::<Self>(generators, &isometries, shape)
     }
 }
 

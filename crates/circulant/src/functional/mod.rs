@@ -20,8 +20,11 @@
 
 mod dense;
 mod likelihood;
+mod max_min;
 mod readout;
 mod transformer;
+
+use std::sync::Arc;
 
 use burn::backend::Dispatch;
 use burn::tensor::{Shape, Tensor};
@@ -32,10 +35,11 @@ pub use self::dense::{conv2d, cross_entropy, linear, select_rows, tanh};
 pub use self::likelihood::{
     gaussian_nll, poisson_nll, weighted_cross_entropy, weighted_gaussian_nll, weighted_poisson_nll,
 };
+pub use self::max_min::max_min;
 pub use self::readout::{circulant_cross_entropy, circulant_readout, circulant_readout_filters};
 pub use self::transformer::{attention, dropout, gelu, layer_norm};
 use crate::backend::CirculantOps;
-use crate::operator::{Layout, Operator};
+use crate::operator::{Isometries, Layout, Operator};
 
 /// `y = act(IRFFT(h * RFFT(x)) + b)` over the last axis; with an operator of [`Operator::blocks`] a matrix of circulant blocks,
 /// `Y[o] = act(IRFFT(sum_c K[o,c] * RFFT(X[c])) + b[o])`. A signal has one channel, `C_in = C_out = 1`.
@@ -221,6 +225,32 @@ pub fn coordinates_of_filter_2d(filters: Tensor<4>, operator: &Operator) -> Tens
         channels_out,
     ];
     analyse(filters, operator, shape)
+}
+
+/// The coordinates of isometries, for operators whose norm is exactly one: a matrix with orthonormal columns (or rows) per frequency, by the
+/// Cayley transform (`docs/mathematics.md`, section 12).
+///
+/// # Shapes
+///
+/// - generators: `[parameters]`
+/// - output: `[d_eff]`, in the order `[coordinate, C_in, C_out]`
+///
+/// # Panics
+///
+/// Panics, naming both sizes, if the generators are not those of the isometries.
+pub fn isometry_coordinates(generators: Tensor<1>, isometries: &Arc<Isometries>) -> Tensor<1> {
+    check_len(
+        "the generators",
+        generators.dims()[0],
+        isometries.parameters(),
+    );
+    let shape = Shape::from(vec![isometries.coordinates()]);
+    let generators = generators.into_dispatch();
+    Tensor::from_dispatch(Dispatch::isometry_coordinates(
+        generators,
+        isometries.clone(),
+        shape,
+    ))
 }
 
 fn run<const X: usize, const C: usize, const B: usize, const Y: usize>(

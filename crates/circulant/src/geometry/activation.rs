@@ -4,7 +4,7 @@
 use super::UpperBound;
 use super::rounding::UNIT;
 
-/// An activation with a known Lipschitz constant, applied to every number.
+/// An activation with a known Lipschitz constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LipschitzActivation {
@@ -14,6 +14,10 @@ pub enum LipschitzActivation {
     TensorTanh,
     /// `max(x, 0)`.
     Relu,
+    /// [`functional::max_min`](crate::functional::max_min): pairs in order. It is not applied to every number alone, but keeps norms all the same.
+    MaxMin,
+    /// `|x|`.
+    Absolute,
     /// `1/(1 + e^-x)`.
     Sigmoid,
     /// `x Phi(x)` with the exact error function.
@@ -37,23 +41,28 @@ impl LipschitzActivation {
         match self {
             Self::Tanh | Self::TensorTanh => "tanh",
             Self::Relu => "relu",
+            Self::MaxMin => "maxmin",
+            Self::Absolute => "absolute value",
             Self::Sigmoid => "sigmoid",
             Self::Gelu => "gelu",
             Self::Silu => "silu",
         }
     }
 
-    /// Whether the error of its f32 version is proven. It is where this library computes it: relu is exact, and tanh was tried for every
+    /// Whether the error of its f32 version is proven. It is where this library computes it: relu, maxmin and the absolute value are exact, and tanh was tried for every
     /// f32. The others call functions of the platform (`exp`, `erf`, `tanh`), whose errors are bounded by samples only; on a machine
     /// at hand `every_f32_of_the_platform`, a test of this file, tries them all.
     pub fn is_proven(self) -> bool {
-        matches!(self, Self::Tanh | Self::Relu)
+        matches!(
+            self,
+            Self::Tanh | Self::Relu | Self::MaxMin | Self::Absolute
+        )
     }
 
     /// The largest slope, rounded up.
     pub fn lipschitz(self) -> UpperBound {
         UpperBound::new(match self {
-            Self::Tanh | Self::TensorTanh | Self::Relu => 1.0,
+            Self::Tanh | Self::TensorTanh | Self::Relu | Self::MaxMin | Self::Absolute => 1.0,
             Self::Sigmoid => 0.25,
             Self::Gelu => 1.128_904_145_185_156,
             Self::Silu => 1.099_839_320_128_868,
@@ -67,7 +76,7 @@ impl LipschitzActivation {
         match self {
             Self::Tanh | Self::TensorTanh => norm.min(all_ones),
             // |f(x)| <= |x| for all of these.
-            Self::Relu | Self::Gelu | Self::Silu => norm,
+            Self::Relu | Self::MaxMin | Self::Absolute | Self::Gelu | Self::Silu => norm,
             Self::Sigmoid => all_ones,
         }
     }
@@ -77,7 +86,7 @@ impl LipschitzActivation {
         let output = self.output_norm(norm, size);
         let absolute = UNDERFLOW * size.map_or(f64::INFINITY, |size| (size as f64).sqrt());
         match self {
-            Self::Relu => 0.0,
+            Self::Relu | Self::MaxMin | Self::Absolute => 0.0,
             Self::Tanh | Self::TensorTanh => TANH_ERROR * output + absolute,
             Self::Sigmoid => SMOOTH_ERROR * output + absolute,
             Self::Gelu | Self::Silu => SMOOTH_ERROR * norm + absolute,
@@ -97,6 +106,8 @@ mod tests {
         match kind {
             LipschitzActivation::Tanh | LipschitzActivation::TensorTanh => x.tanh(),
             LipschitzActivation::Relu => x.max(0.0),
+            LipschitzActivation::Absolute => x.abs(),
+            LipschitzActivation::MaxMin => unreachable!("not of one number"),
             LipschitzActivation::Sigmoid => sigmoid,
             LipschitzActivation::Silu => x * sigmoid,
             LipschitzActivation::Gelu => x * 0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2),
@@ -116,6 +127,7 @@ mod tests {
         for kind in [
             LipschitzActivation::Tanh,
             LipschitzActivation::Relu,
+            LipschitzActivation::Absolute,
             LipschitzActivation::Sigmoid,
             LipschitzActivation::Silu,
         ] {

@@ -5,6 +5,7 @@
 //! | [`SpectralCirculant1d`], [`Circulant1d`] | every bin with `abs(h_k) > limit` is shortened to `limit`, phases stay |
 //! | [`BlockCirculant1d`], [`SpectralBccb2d`], [`Bccb2d`] | every singular value of every `K(u, v)` above `limit` is lowered to `limit` |
 //! | [`DiagonalCirculant1d`](crate::nn::DiagonalCirculant1d) | all circulant matrices are scaled, so that the bound of the norm is `limit` |
+//! | [`OrthogonalCirculant1d`], [`OrthogonalBlock1d`], [`OrthogonalBccb2d`] | nothing: their norm is one, and a limit below it is an error |
 //! | `Linear` | the whole matrix is scaled to the norm `limit`, if it is above |
 //! | `Conv2d` ([`clip_convolution`]) | the same, with the upper bound of its norm |
 //!
@@ -26,8 +27,8 @@ use circulant_kernels::{clip_norm_1d, clip_norm_2d};
 use super::{GeometryError, OperatorNorm, SameConvolution};
 use crate::models::{HiddenLayer, ImageClassifier};
 use crate::nn::{
-    Bccb2d, BlockCirculant1d, Circulant1d, SpectralBccb2d, SpectralCirculant1d, to_host,
-    with_values,
+    Bccb2d, BlockCirculant1d, Circulant1d, LayerValues, OrthogonalBccb2d, OrthogonalBlock1d,
+    OrthogonalCirculant1d, SpectralBccb2d, SpectralCirculant1d, to_host, with_values,
 };
 use crate::operator::{Layout, Operator};
 
@@ -108,7 +109,7 @@ macro_rules! spectral {
             fn clip_norm(&mut self, limit: f64) -> Result<(), GeometryError> {
                 let original = self.coordinates.clone();
                 let coordinates = to_host(original.val());
-                let layout = self.operator().layout().clone();
+                let layout = self.layer_map().operator().layout().clone();
                 let norm = upper(self);
                 within_limit(limit, || norm, |aim| {
                     self.coordinates = with_values(&original, clipped(&layout, &coordinates, aim)?);
@@ -141,7 +142,7 @@ macro_rules! spatial {
         impl NormControl for $layer {
             fn clip_norm(&mut self, limit: f64) -> Result<(), GeometryError> {
                 let original = self.filter.clone();
-                let operator = self.operator().clone();
+                let operator = self.layer_map().operator().clone();
                 let norm = upper(self);
                 within_limit(limit, || norm, |aim| {
                     self.filter = clipped_filter(&original, &operator, aim)?;
@@ -153,6 +154,26 @@ macro_rules! spatial {
 }
 
 spatial!(Circulant1d, Bccb2d);
+
+macro_rules! orthogonal {
+    ($($layer:ty),*) => {$(
+        impl NormControl for $layer {
+            fn clip_norm(&mut self, limit: f64) -> Result<(), GeometryError> {
+                let norm = upper(self)?;
+                if norm <= limit {
+                    return Ok(());
+                }
+                Err(GeometryError::Setting {
+                    what: "the limit of the norm of an orthogonal layer, which is 1 whatever its parameters are",
+                    expected: "1.001 or more, as f32 rounds it",
+                    got: limit,
+                })
+            }
+        }
+    )*};
+}
+
+orthogonal!(OrthogonalCirculant1d, OrthogonalBlock1d, OrthogonalBccb2d);
 
 /// The parameter times a number.
 pub(super) fn scaled<const D: usize>(param: &Param<Tensor<D>>, factor: f64) -> Param<Tensor<D>> {

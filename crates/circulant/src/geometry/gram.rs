@@ -21,8 +21,8 @@ use circulant_kernels::{
 
 use super::GeometryError;
 use crate::nn::{
-    Bccb2d, BlockCirculant1d, Circulant1d, CirculantLayer, SpectralBccb2d, SpectralCirculant1d,
-    to_host,
+    Bccb2d, BlockCirculant1d, Circulant1d, CirculantLayer, LayerValues, SpectralBccb2d,
+    SpectralCirculant1d, to_host,
 };
 use crate::operator::Layout;
 
@@ -108,7 +108,7 @@ macro_rules! circulant {
     ($($layer:ty),*) => {$(
         impl NormPenalty for $layer {
             fn gram_bound(&self, squarings: usize) -> Result<Tensor<1>, GeometryError> {
-                spectrum_bound(self.spectrum_coordinates(), self.operator().layout(), squarings)
+                spectrum_bound(self.spectrum_coordinates(), self.layer_map().operator().layout(), squarings)
             }
         }
     )*};

@@ -6,6 +6,7 @@
 //! | [`BlockCirculant1d`] | the largest `sigma_max(K(k))` over the bins | yes; an upper bound when `block` does not divide both sizes |
 //! | [`SpectralBccb2d`], [`Bccb2d`] | the largest `sigma_max(K(u, v))` over the half plane (equation 14) | yes |
 //! | [`DiagonalCirculant1d`](crate::nn::DiagonalCirculant1d) | `sum_j max abs(D2_j) max_k abs(h_k) max abs(D1_j)` | an upper bound |
+//! | [`OrthogonalCirculant1d`], [`OrthogonalBlock1d`], [`OrthogonalBccb2d`] | one, and what f32 makes of it | as for the layers above |
 //! | `Linear` | `sigma_max(W)` | yes |
 //! | `Conv2d` with zeros around the image | that of the circular convolution on a padded grid | an upper bound |
 //!
@@ -25,8 +26,8 @@ use circulant_kernels::{
 use super::rounding::{LinearRounding, UNIT_DOUBLE, filter_error};
 use super::{Estimate, GeometryError, LayerBound, LowerBound, UpperBound};
 use crate::nn::{
-    Bccb2d, BlockCirculant1d, Circulant1d, LayerValues, SpectralBccb2d, SpectralCirculant1d,
-    to_host,
+    Bccb2d, BlockCirculant1d, Circulant1d, LayerValues, OrthogonalBccb2d, OrthogonalBlock1d,
+    OrthogonalCirculant1d, SpectralBccb2d, SpectralCirculant1d, to_host,
 };
 use crate::operator::Layout;
 
@@ -177,6 +178,9 @@ circulant!(
     SpectralCirculant1d,
     BlockCirculant1d,
     SpectralBccb2d,
+    OrthogonalCirculant1d,
+    OrthogonalBlock1d,
+    OrthogonalBccb2d,
     Circulant1d,
     Bccb2d
 );

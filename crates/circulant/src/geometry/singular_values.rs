@@ -9,8 +9,8 @@ use circulant_kernels::singular_values_2d;
 use super::{GeometryError, SameConvolution};
 use crate::models::{HiddenLayer, ImageClassifier};
 use crate::nn::{
-    Bccb2d, BlockCirculant1d, Circulant1d, LayerValues, SpectralBccb2d, SpectralCirculant1d,
-    to_host,
+    Bccb2d, BlockCirculant1d, Circulant1d, LayerValues, OrthogonalBccb2d, OrthogonalBlock1d,
+    OrthogonalCirculant1d, SpectralBccb2d, SpectralCirculant1d, to_host,
 };
 use crate::operator::{Complex, HalfPlane, Layout, Operator};
 
@@ -84,6 +84,9 @@ circulant!(
     SpectralCirculant1d,
     BlockCirculant1d,
     SpectralBccb2d,
+    OrthogonalCirculant1d,
+    OrthogonalBlock1d,
+    OrthogonalBccb2d,
     Circulant1d,
     Bccb2d
 );

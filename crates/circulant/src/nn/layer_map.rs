@@ -14,6 +14,8 @@
 //! output sums `d_in` products, so its variance is `d_in v m/n^2` times that of the input, and `v = n^2/(d_in m)` keeps it. A
 //! real bin's coordinate has variance `v`, each part of a complex one `v/2`.
 
+use std::sync::Arc;
+
 use burn::tensor::{Device, Tensor, TensorData};
 use circulant_kernels::{Activation, Bin, Complex, HalfPlane, HalfSpectrum};
 use circulant_kernels::{operator_norm_1d, operator_norm_2d};
@@ -21,7 +23,7 @@ use circulant_kernels::{operator_norm_1d, operator_norm_2d};
 use super::InitialNumbers;
 use crate::LayerError;
 use crate::functional::{bccb_2d, bccb_2d_filters, circulant_1d, circulant_1d_filters};
-use crate::operator::{Layout, Operator};
+use crate::operator::{Isometries, Layout, Operator};
 
 #[derive(Debug, Clone)]
 pub(crate) struct LayerMap {
@@ -77,6 +79,13 @@ impl LayerMap {
             d_out: operator.output_len(),
             operator,
         })
+    }
+
+    /// Isometries at every frequency of a layer with channels.
+    pub(super) fn isometries(&self) -> Result<Arc<Isometries>, LayerError> {
+        let [channels_in, channels_out] = self.channels();
+        let isometries = Isometries::new(self.plane(), channels_in, channels_out)?;
+        Ok(Arc::new(isometries))
     }
 
     pub(crate) fn operator(&self) -> &Operator {

@@ -25,7 +25,14 @@ pub(crate) trait LayerValues {
     fn host_filters(&self) -> Vec<f64>;
 
     /// Whether the filters are the parameters.
-    fn is_spatial(&self) -> bool;
+    fn is_spatial(&self) -> bool {
+        false
+    }
+
+    /// Free real numbers of the linear map.
+    fn free_numbers(&self) -> usize {
+        self.layer_map().operator().coordinates()
+    }
 }
 
 /// A layer whose parameter is the coordinates; `flatten(0, 2)` if they are of rank 3.
@@ -55,10 +62,6 @@ macro_rules! spectral_layer {
             fn host_filters(&self) -> Vec<f64> {
                 self.map.filters(&self.host_coordinates())
             }
-
-            fn is_spatial(&self) -> bool {
-                false
-            }
         }
 
         impl $layer {
@@ -69,6 +72,42 @@ macro_rules! spectral_layer {
             /// What a prior over the coordinates has to know.
             pub fn spectrum_layout(&self) -> crate::operator::Layout {
                 self.map.operator().layout().clone()
+            }
+        }
+    };
+}
+
+/// A layer whose `spectrum` is made of other parameters, such that its norm is one.
+macro_rules! orthogonal_layer {
+    ($layer:ident, $parameter:ident) => {
+        impl crate::nn::LayerValues for $layer {
+            fn layer_map(&self) -> &LayerMap {
+                &self.map
+            }
+
+            fn bias_parameter(&self) -> Option<&Param<Tensor<1>>> {
+                self.bias.as_ref()
+            }
+
+            fn dtype(&self) -> burn::tensor::DType {
+                self.$parameter.val().dtype()
+            }
+
+            fn device(&self) -> Device {
+                self.$parameter.val().device()
+            }
+
+            // Those that the forward pass uses, its rounding included.
+            fn host_coordinates(&self) -> Vec<f64> {
+                crate::nn::to_host(self.spectrum())
+            }
+
+            fn host_filters(&self) -> Vec<f64> {
+                self.map.filters(&self.host_coordinates())
+            }
+
+            fn free_numbers(&self) -> usize {
+                self.$parameter.shape().num_elements()
             }
         }
     };
@@ -119,13 +158,9 @@ macro_rules! spatial_layer {
 macro_rules! any_layer {
     ($layer:ident, $rank:literal, $bins:literal, $norm:literal, $flatten:expr, $flatten_members:expr) => {
         impl $layer {
-            pub(crate) fn operator(&self) -> &crate::operator::Operator {
-                self.map.operator()
-            }
-
             /// Free real numbers of the linear map, without the bias.
             pub fn degrees_of_freedom(&self) -> usize {
-                self.map.operator().coordinates()
+                crate::nn::LayerValues::free_numbers(self)
             }
 
             #[doc = $bins]
@@ -375,7 +410,9 @@ macro_rules! image_layer {
     };
 }
 
-pub(super) use {any_layer, image_layer, signal_layer, spatial_layer, spectral_layer};
+pub(super) use {
+    any_layer, image_layer, orthogonal_layer, signal_layer, spatial_layer, spectral_layer,
+};
 
 /// How layers are displayed.
 pub(super) fn one_line() -> Option<burn::module::DisplaySettings> {

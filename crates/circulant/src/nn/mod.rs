@@ -6,6 +6,8 @@
 //! | [`BlockCirculant1d`] | the same, per block of a matrix of blocks of length `b` | `b ceil(d_in/b) ceil(d_out/b)`, less with a mask |
 //! | [`DiagonalCirculant1d`] | diagonals around one or several circulant matrices | `m (d + d_in + d_out)`, less with a mask |
 //! | [`SpectralBccb2d`] | the same on the half plane, per channel pair | `C_out*C_in*H*W`, less with a mask |
+//! | [`OrthogonalCirculant1d`] | phases: `abs(h_k) = 1` | `(d - 1)/2`, rounded down |
+//! | [`OrthogonalBlock1d`], [`OrthogonalBccb2d`] | generators of a matrix with orthonormal columns or rows per frequency | `H*W*(n*q - q*q/2)` about, `n` and `q` the larger and the smaller number of channels |
 //! | [`Circulant1d`] | a spatial filter | `d` |
 //! | [`Bccb2d`] | spatial filters, one per channel pair | `C_out*C_in*H*W` |
 
@@ -18,6 +20,9 @@ mod diagonal_circulant_1d;
 mod initial;
 mod layer_map;
 mod layers;
+mod orthogonal_bccb_2d;
+mod orthogonal_block_1d;
+mod orthogonal_circulant_1d;
 mod spectral_bccb_2d;
 mod spectral_circulant_1d;
 mod spectrum_mark;
@@ -30,6 +35,9 @@ pub use circulant_layer::CirculantLayer;
 pub use diagonal_circulant_1d::{DiagonalCirculant1d, DiagonalCirculant1dConfig, DiagonalTerm};
 pub(crate) use initial::InitialNumbers;
 pub(crate) use layers::LayerValues;
+pub use orthogonal_bccb_2d::{OrthogonalBccb2d, OrthogonalBccb2dConfig};
+pub use orthogonal_block_1d::{OrthogonalBlock1d, OrthogonalBlock1dConfig};
+pub use orthogonal_circulant_1d::{OrthogonalCirculant1d, OrthogonalCirculant1dConfig};
 pub use spectral_bccb_2d::{SpectralBccb2d, SpectralBccb2dConfig};
 pub use spectral_circulant_1d::{SpectralCirculant1d, SpectralCirculant1dConfig};
 pub(crate) use spectrum_mark::{COORDINATES, SpectrumMark};

@@ -8,7 +8,7 @@ use burn::nn::Linear;
 use super::SurgeryError;
 use super::circulant::Nearest;
 use super::projection::{finite, like, relative_distance};
-use crate::nn::{SpectralBccb2d, SpectralBccb2dConfig, to_host};
+use crate::nn::{LayerValues, SpectralBccb2d, SpectralBccb2dConfig, to_host};
 
 /// The BCCB layer nearest to `linear`, whose inputs are `[C_in, H, W]` and whose outputs are `[C_out, H, W]`, flattened. The bias
 /// per output channel is the mean over its pixels.
@@ -40,7 +40,7 @@ pub fn nearest_bccb(
         filter[tap(at)] += value / pixels as f64;
     }
     let mut coordinates = vec![0.0; filter.len()];
-    let transform = &layer.operator().plans::<f64>().filters;
+    let transform = &layer.layer_map().operator().plans::<f64>().filters;
     transform
         .analyse(&filter, &mut coordinates)
         .expect("without a mask there are as many coordinates as numbers in the filters");

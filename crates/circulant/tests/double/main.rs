@@ -11,6 +11,7 @@ mod geometry_norms;
 mod gradients;
 mod hyper_dual;
 mod laws;
+mod orthogonal;
 mod perceptron;
 mod posterior;
 mod pretrained;

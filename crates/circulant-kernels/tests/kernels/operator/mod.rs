@@ -1,2 +1,3 @@
 mod filter_transform;
+mod isometries;
 mod plan;

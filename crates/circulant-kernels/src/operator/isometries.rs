@@ -1,0 +1,496 @@
+//! Matrices with orthonormal columns, one per frequency: what makes a layer of channels orthogonal.
+//!
+//! A free complex bin of `C_out x C_in` has `n = max(C_in, C_out)` rows and `q = min(C_in, C_out)` columns and the parameters `S`, skew-Hermitian
+//! `q x q`, and `V`, `(n - q) x q`. With `A = S + V^H V` and `M = (I + A)^-1`, which exists because the Hermitian part of `I + A` is at
+//! least `I`, the Cayley transform is
+//!
+//! `Q = [2 M - I; -2 V M]`, `Q^H Q = I`,
+//!
+//! every matrix with orthonormal columns but those at the edge of its reach (an eigenvalue of -1), with as many parameters as such matrices
+//! have degrees of freedom. `K = Q` where there are more outputs, its transpose where there are more inputs. Self-conjugate bins are real:
+//! `S` is skew-symmetric.
+//!
+//! With the gradient `G = [G_1; G_2]` of `Q` (`dL = Re tr(G^H dQ)`): `G_M = 2 G_1 - 2 V^H G_2`, `G_A = -M^H G_M M^H`,
+//! `G_V = -2 G_2 M^H + V (G_A + G_A^H)`, and that of `S` is the skew-Hermitian part of `G_A`.
+//!
+//! Lanes hold different bins, and a bin that is real counts as complex: there are four of them at most.
+
+use circulant_core::{Bin, HalfPlane};
+
+use crate::error::{KernelError, expect_len, expect_positive, volume};
+use crate::real::Real;
+use crate::runtime::chunks::{best_isa, run_all};
+use crate::vector::{Kernel, MAX_LANES, Present, Vector};
+
+/// One number of each bin of a group.
+type Lanes<T> = [T; MAX_LANES];
+
+/// Isometries of all free bins of a half plane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Isometries {
+    /// Whether a free bin is complex, in the order of the coordinates.
+    complex: Vec<bool>,
+    channels_in: usize,
+    channels_out: usize,
+}
+
+impl Isometries {
+    /// For the BCCB operator between so many channels. A bin that a mask removes would be no isometry: the plane must be whole.
+    pub fn new(
+        plane: &HalfPlane,
+        channels_in: usize,
+        channels_out: usize,
+    ) -> Result<Self, KernelError> {
+        expect_positive(&[("C_in", channels_in), ("C_out", channels_out)])?;
+        let pixels = plane.height() * plane.width();
+        let whole = "the coordinates of a plane without a mask";
+        expect_len(whole, plane.coordinates(), pixels)?;
+        volume("the coordinates", &[pixels, channels_in, channels_out])?;
+        let complex = plane.iter().filter_map(|bin| match bin {
+            Bin::Real { .. } => Some(false),
+            Bin::Complex { .. } => Some(true),
+            Bin::Conjugate { .. } | Bin::Masked => None,
+        });
+        Ok(Self {
+            complex: complex.collect(),
+            channels_in,
+            channels_out,
+        })
+    }
+
+    /// Real parameters of all bins.
+    pub fn parameters(&self) -> usize {
+        self.groups().map(|group| group.parameters()).sum()
+    }
+
+    /// Coordinates of the operator, `[coordinate, C_in, C_out]`.
+    pub fn coordinates(&self) -> usize {
+        self.groups().map(|group| group.coordinates()).sum()
+    }
+
+    /// The coordinates of the isometries that have these parameters.
+    pub fn coordinates_into<T: Real>(
+        &self,
+        parameters: &[T],
+        coordinates: &mut [T],
+    ) -> Result<(), KernelError> {
+        expect_len("the parameters", parameters.len(), self.parameters())?;
+        expect_len("the coordinates", coordinates.len(), self.coordinates())?;
+        let (isa, total) = (best_isa(), coordinates.len());
+        let (mut parameters, mut rest) = (parameters, coordinates);
+        let jobs = self.groups().map(|group| IsometryGroup {
+            parameters: cut(&mut parameters, group.parameters()),
+            coordinates: cut_mut(&mut rest, group.coordinates()),
+            group,
+        });
+        run_all(total, jobs, |job| T::isometry_group(isa, job));
+        Ok(())
+    }
+
+    /// The gradient of the parameters from that of the coordinates.
+    pub fn gradient_into<T: Real>(
+        &self,
+        parameters: &[T],
+        gradient: &[T],
+        parameter_gradient: &mut [T],
+    ) -> Result<(), KernelError> {
+        let all = self.parameters();
+        expect_len("the parameters", parameters.len(), all)?;
+        expect_len("the gradient", gradient.len(), self.coordinates())?;
+        let what = "the gradient of the parameters";
+        expect_len(what, parameter_gradient.len(), all)?;
+        let (isa, total) = (best_isa(), gradient.len());
+        let (mut parameters, mut gradient, mut rest) = (parameters, gradient, parameter_gradient);
+        let jobs = self.groups().map(|group| IsometryGradient {
+            parameters: cut(&mut parameters, group.parameters()),
+            gradient: cut(&mut gradient, group.coordinates()),
+            parameter_gradient: cut_mut(&mut rest, group.parameters()),
+            group,
+        });
+        run_all(total, jobs, |job| T::isometry_gradient(isa, job));
+        Ok(())
+    }
+
+    fn groups(&self) -> impl Iterator<Item = Group<'_>> {
+        let sizes = Sizes {
+            n: self.channels_in.max(self.channels_out),
+            q: self.channels_in.min(self.channels_out),
+            wide: self.channels_in > self.channels_out,
+        };
+        let bins = self.complex.chunks(MAX_LANES);
+        bins.map(move |complex| Group { complex, sizes })
+    }
+}
+
+/// The first values of a slice, which loses them.
+fn cut<'a, T>(slice: &mut &'a [T], count: usize) -> &'a [T] {
+    let (first, rest) = slice.split_at(count);
+    *slice = rest;
+    first
+}
+
+fn cut_mut<'a, T>(slice: &mut &'a mut [T], count: usize) -> &'a mut [T] {
+    let (first, rest) = std::mem::take(slice).split_at_mut(count);
+    *slice = rest;
+    first
+}
+
+/// Rows and columns of Q, and whether the operator is its transpose.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    n: usize,
+    q: usize,
+    wide: bool,
+}
+
+/// Where a parameter stands.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// The imaginary part of `S[i, i]`.
+    Diagonal(usize),
+    /// The real part of `S[i, j]`, below the diagonal.
+    Real(usize, usize),
+    /// Its imaginary part.
+    Imaginary(usize, usize),
+    /// The real part of an entry of V.
+    TailReal(usize),
+    /// Its imaginary part.
+    TailImaginary(usize),
+}
+
+impl Sizes {
+    /// The parameters of a bin, in their order.
+    #[inline(always)]
+    fn parts(self, complex: bool) -> impl Iterator<Item = Part> {
+        let square = (0..self.q).flat_map(move |i| {
+            let row = (0..i).flat_map(move |j| {
+                let imaginary = complex.then_some(Part::Imaginary(i, j));
+                std::iter::once(Part::Real(i, j)).chain(imaginary)
+            });
+            row.chain(complex.then_some(Part::Diagonal(i)))
+        });
+        let tail = (0..(self.n - self.q) * self.q).flat_map(move |entry| {
+            let imaginary = complex.then_some(Part::TailImaginary(entry));
+            std::iter::once(Part::TailReal(entry)).chain(imaginary)
+        });
+        square.chain(tail)
+    }
+
+    /// Where an entry of Q stands in `[C_in, C_out]`.
+    #[inline(always)]
+    fn entry(self, row: usize, column: usize) -> usize {
+        match self.wide {
+            true => row * self.q + column,
+            false => column * self.n + row,
+        }
+    }
+}
+
+/// Bins that share the lanes.
+#[derive(Debug, Clone, Copy)]
+struct Group<'a> {
+    complex: &'a [bool],
+    sizes: Sizes,
+}
+
+impl Group<'_> {
+    fn parameters(&self) -> usize {
+        let Sizes { n, q, .. } = self.sizes;
+        let of_bin = |&complex: &bool| match complex {
+            true => q * q + 2 * (n - q) * q,
+            false => q * (q - 1) / 2 + (n - q) * q,
+        };
+        self.complex.iter().map(of_bin).sum()
+    }
+
+    fn coordinates(&self) -> usize {
+        let parts = self.complex.iter().map(|&complex| 1 + usize::from(complex));
+        parts.sum::<usize>() * self.sizes.n * self.sizes.q
+    }
+
+    /// `M` and `V`.
+    #[inline(always)]
+    fn transform<T: Real, V: Vector<Scalar = T>>(&self, parameters: &[T]) -> [Matrix<T>; 2] {
+        let Sizes { n, q, .. } = self.sizes;
+        let (mut a, mut v) = (Matrix::zeros(q, q), Matrix::zeros(n - q, q));
+        let mut next = parameters.iter();
+        for (lane, &complex) in self.complex.iter().enumerate() {
+            for (part, &value) in self.sizes.parts(complex).zip(&mut next) {
+                match part {
+                    Part::Diagonal(i) => a.im[i * q + i][lane] = value,
+                    Part::Real(i, j) => {
+                        a.re[i * q + j][lane] = value;
+                        a.re[j * q + i][lane] = -value;
+                    }
+                    Part::Imaginary(i, j) => {
+                        a.im[i * q + j][lane] = value;
+                        a.im[j * q + i][lane] = value;
+                    }
+                    Part::TailReal(entry) => v.re[entry][lane] = value,
+                    Part::TailImaginary(entry) => v.im[entry][lane] = value,
+                }
+            }
+        }
+        a.add_product::<V>(v.adjoint(), v.plain());
+        for i in 0..q {
+            for value in &mut a.re[i * q + i] {
+                *value = *value + T::of(1.0);
+            }
+        }
+        a.invert::<V>();
+        [a, v]
+    }
+}
+
+/// The coordinates of some bins.
+pub struct IsometryGroup<'a, T> {
+    group: Group<'a>,
+    parameters: &'a [T],
+    coordinates: &'a mut [T],
+}
+
+impl<T: Real> Kernel<T> for IsometryGroup<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
+        let sizes @ Sizes { n, q, .. } = self.group.sizes;
+        let [m, v] = self.group.transform::<T, V>(self.parameters);
+        let mut tail = Matrix::zeros(n - q, q);
+        tail.add_product::<V>(v.plain(), m.plain());
+        let two = T::of(2.0);
+        let mut rest = self.coordinates;
+        for (lane, &complex) in self.group.complex.iter().enumerate() {
+            let re = cut_mut(&mut rest, n * q);
+            let im = cut_mut(&mut rest, if complex { n * q } else { 0 });
+            for (row, column) in (0..n).flat_map(|row| (0..q).map(move |column| (row, column))) {
+                let (own, at, factor) = match row < q {
+                    true => (&m, row * q + column, two),
+                    false => (&tail, (row - q) * q + column, -two),
+                };
+                let one = T::of(f64::from(u8::from(row == column)));
+                let entry = sizes.entry(row, column);
+                re[entry] = factor * own.re[at][lane] - one;
+                if let Some(im) = im.get_mut(entry) {
+                    *im = factor * own.im[at][lane];
+                }
+            }
+        }
+    }
+}
+
+/// The gradient of the parameters of some bins.
+pub struct IsometryGradient<'a, T> {
+    group: Group<'a>,
+    parameters: &'a [T],
+    gradient: &'a [T],
+    parameter_gradient: &'a mut [T],
+}
+
+impl<T: Real> Kernel<T> for IsometryGradient<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
+        let sizes @ Sizes { n, q, .. } = self.group.sizes;
+        let [m, v] = self.group.transform::<T, V>(self.parameters);
+        // 2 G_1 and -2 G_2.
+        let (mut top, mut tail) = (Matrix::zeros(q, q), Matrix::zeros(n - q, q));
+        let mut rest = self.gradient;
+        for (lane, &complex) in self.group.complex.iter().enumerate() {
+            let re = cut(&mut rest, n * q);
+            let im = cut(&mut rest, if complex { n * q } else { 0 });
+            for (row, column) in (0..n).flat_map(|row| (0..q).map(move |column| (row, column))) {
+                let (own, at, factor) = match row < q {
+                    true => (&mut top, row * q + column, T::of(2.0)),
+                    false => (&mut tail, (row - q) * q + column, T::of(-2.0)),
+                };
+                let entry = sizes.entry(row, column);
+                own.re[at][lane] = factor * re[entry];
+                own.im[at][lane] = factor * im.get(entry).copied().unwrap_or(T::of(0.0));
+            }
+        }
+        // G_M, and then -G_A and G_V.
+        top.add_product::<V>(v.adjoint(), tail.plain());
+        let (mut left, mut a) = (Matrix::zeros(q, q), Matrix::zeros(q, q));
+        left.add_product::<V>(m.adjoint(), top.plain());
+        a.add_product::<V>(left.plain(), m.adjoint());
+        let mut of_v = Matrix::zeros(n - q, q);
+        of_v.add_product::<V>(tail.plain(), m.adjoint());
+        if n > q {
+            let mut negative = v;
+            negative.negate();
+            of_v.add_product::<V>(negative.plain(), a.plain());
+            of_v.add_product::<V>(negative.plain(), a.adjoint());
+        }
+        let mut next = self.parameter_gradient.iter_mut();
+        for (lane, &complex) in self.group.complex.iter().enumerate() {
+            for (part, value) in sizes.parts(complex).zip(&mut next) {
+                *value = match part {
+                    Part::Diagonal(i) => -a.im[i * q + i][lane],
+                    Part::Real(i, j) => a.re[j * q + i][lane] - a.re[i * q + j][lane],
+                    Part::Imaginary(i, j) => -a.im[i * q + j][lane] - a.im[j * q + i][lane],
+                    Part::TailReal(entry) => of_v.re[entry][lane],
+                    Part::TailImaginary(entry) => of_v.im[entry][lane],
+                };
+            }
+        }
+    }
+}
+
+/// A complex matrix per lane.
+struct Matrix<T> {
+    rows: usize,
+    columns: usize,
+    re: Vec<Lanes<T>>,
+    im: Vec<Lanes<T>>,
+}
+
+/// A matrix, or its adjoint.
+#[derive(Clone, Copy)]
+struct Factor<'a, T> {
+    matrix: &'a Matrix<T>,
+    adjoint: bool,
+}
+
+impl<'a, T: Real> Factor<'a, T> {
+    #[inline(always)]
+    fn shape(self) -> [usize; 2] {
+        let Matrix { rows, columns, .. } = *self.matrix;
+        match self.adjoint {
+            true => [columns, rows],
+            false => [rows, columns],
+        }
+    }
+
+    #[inline(always)]
+    fn index(self, row: usize, column: usize) -> usize {
+        match self.adjoint {
+            true => column * self.matrix.columns + row,
+            false => row * self.matrix.columns + column,
+        }
+    }
+
+    /// Real part and imaginary part, the latter with the sign of the adjoint.
+    #[inline(always)]
+    fn at(self, row: usize, column: usize) -> [Lanes<T>; 2] {
+        let index = self.index(row, column);
+        let (re, mut im) = (self.matrix.re[index], self.matrix.im[index]);
+        if self.adjoint {
+            im.iter_mut().for_each(|im| *im = -*im);
+        }
+        [re, im]
+    }
+}
+
+impl<T: Real> Matrix<T> {
+    #[inline(always)]
+    fn zeros(rows: usize, columns: usize) -> Self {
+        let zeros = vec![[T::of(0.0); MAX_LANES]; rows * columns];
+        Self {
+            rows,
+            columns,
+            re: zeros.clone(),
+            im: zeros,
+        }
+    }
+
+    #[inline(always)]
+    fn plain(&self) -> Factor<'_, T> {
+        Factor {
+            matrix: self,
+            adjoint: false,
+        }
+    }
+
+    #[inline(always)]
+    fn adjoint(&self) -> Factor<'_, T> {
+        Factor {
+            matrix: self,
+            adjoint: true,
+        }
+    }
+
+    #[inline(always)]
+    fn negate(&mut self) {
+        let values = self.re.iter_mut().chain(&mut self.im);
+        values.flatten().for_each(|value| *value = -*value);
+    }
+
+    /// Adds the product of two others.
+    #[inline(always)]
+    fn add_product<V: Vector<Scalar = T>>(&mut self, a: Factor<'_, T>, b: Factor<'_, T>) {
+        let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
+        for i in 0..rows {
+            for k in 0..inner {
+                let a = a.at(i, k);
+                for j in 0..columns {
+                    let at = i * self.columns + j;
+                    let out = [&mut self.re[at], &mut self.im[at]];
+                    multiply_add::<T, V>(out, a, b.at(k, j));
+                }
+            }
+        }
+    }
+
+    /// The inverse in its place, by Gauss and Jordan without a choice of pivots: the Hermitian part of every matrix that is left over is at
+    /// least the identity.
+    #[inline(always)]
+    fn invert<V: Vector<Scalar = T>>(&mut self) {
+        let n = self.rows;
+        for k in 0..n {
+            let at = k * n + k;
+            let pivot = reciprocal([self.re[at], self.im[at]]);
+            let zero = [T::of(0.0); MAX_LANES];
+            for j in 0..n {
+                let at = k * n + j;
+                let own = match j == k {
+                    true => {
+                        let mut one = zero;
+                        one.fill(T::of(1.0));
+                        [one, zero]
+                    }
+                    false => [self.re[at], self.im[at]],
+                };
+                let mut product = [zero, zero];
+                let [re, im] = &mut product;
+                multiply_add::<T, V>([re, im], pivot, own);
+                [self.re[at], self.im[at]] = product;
+            }
+            for i in (0..n).filter(|&i| i != k) {
+                let at = i * n + k;
+                let (mut re, mut im) = (self.re[at], self.im[at]);
+                re.iter_mut().chain(&mut im).for_each(|value| *value = -*value);
+                (self.re[at], self.im[at]) = (zero, zero);
+                for j in 0..n {
+                    let (at, other) = (i * n + j, k * n + j);
+                    let row = [self.re[other], self.im[other]];
+                    let out = [&mut self.re[at], &mut self.im[at]];
+                    multiply_add::<T, V>(out, [re, im], row);
+                }
+            }
+        }
+    }
+}
+
+/// `out += a b`.
+#[inline(always)]
+fn multiply_add<T: Real, V: Vector<Scalar = T>>(
+    [re, im]: [&mut Lanes<T>; 2],
+    a: [Lanes<T>; 2],
+    b: [Lanes<T>; 2],
+) {
+    for lane in 0..MAX_LANES {
+        let ([a_re, a_im], [b_re, b_im]) = ([a[0][lane], a[1][lane]], [b[0][lane], b[1][lane]]);
+        re[lane] = V::fused(-a_im, b_im, V::fused(a_re, b_re, re[lane]));
+        im[lane] = V::fused(a_im, b_re, V::fused(a_re, b_im, im[lane]));
+    }
+}
+
+/// `1/z = conj(z)/|z|^2`.
+#[inline(always)]
+fn reciprocal<T: Real>([mut re, mut im]: [Lanes<T>; 2]) -> [Lanes<T>; 2] {
+    for (re, im) in re.iter_mut().zip(&mut im) {
+        let square = *re * *re + *im * *im;
+        (*re, *im) = (*re / square, -*im / square);
+    }
+    [re, im]
+}

@@ -1,0 +1,171 @@
+//! Orthogonal layers: their maps are those of their matrices, keep norms, and have their gradients.
+
+use burn::tensor::{Tensor, TensorData};
+use circulant::functional::{bccb_2d, isometry_coordinates, max_min};
+use circulant::geometry::{NormControl, OperatorNorm};
+use circulant::nn::{OrthogonalBccb2dConfig, OrthogonalBlock1dConfig, OrthogonalCirculant1dConfig};
+use circulant::operator::{HalfPlane, Isometries, Operator};
+
+use crate::common::{assert_gradients, difference, double, host, numbers, random};
+
+const LENGTHS: [usize; 9] = [1, 2, 3, 4, 5, 7, 8, 12, 13];
+
+fn norm<const D: usize>(x: Tensor<D>) -> f64 {
+    host(x).iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+#[test]
+fn a_circulant_layer_keeps_norms() {
+    for d in LENGTHS {
+        let layer = OrthogonalCirculant1dConfig::new(d)
+            .with_seed(Some(3))
+            .init(&double());
+        assert_eq!(layer.degrees_of_freedom(), (d - 1) / 2);
+        let x = random::<2>(4, [5, d], &double());
+        let y = layer.forward(x.clone());
+        assert!(
+            (norm(y.clone()) / norm(x.clone()) - 1.0).abs() < 1e-12,
+            "{d}"
+        );
+        let dense = x.matmul(layer.dense_matrix());
+        assert!(difference(&host(y), &host(dense)) < 1e-12, "{d}");
+        assert!((layer.operator_norm() - 1.0).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn phases_have_their_gradients() {
+    for d in LENGTHS.into_iter().filter(|d| *d > 2) {
+        let count = (d - 1) / 2;
+        assert_gradients(
+            |[x, phases]| {
+                let mut layer = OrthogonalCirculant1dConfig::new(d).init(&x.device());
+                layer.phases = layer.phases.map(|_| phases.clone());
+                layer.forward_tanh(x.reshape([3, d])).flatten(0, 1)
+            },
+            [numbers(1, 3 * d), numbers(2, count)],
+        );
+    }
+}
+
+#[test]
+fn layers_of_channels_keep_norms_where_there_are_as_many_outputs() {
+    for channels @ [inputs, outputs] in [[1, 1], [2, 2], [3, 5], [4, 2]] {
+        for grid @ [height, width] in [[1, 1], [3, 4], [5, 5], [7, 2]] {
+            let config = OrthogonalBccb2dConfig::new(channels, grid).with_seed(Some(5));
+            let layer = config.init(&double());
+            let x = random::<4>(6, [3, inputs, height, width], &double());
+            let y = layer.forward(x.clone());
+            let ratio = norm(y.clone()) / norm(x.clone());
+            if outputs >= inputs {
+                assert!(
+                    (ratio - 1.0).abs() < 1e-12,
+                    "{channels:?} {grid:?}: {ratio}"
+                );
+            } else {
+                assert!(ratio < 1.0 + 1e-12, "{channels:?} {grid:?}: {ratio}");
+            }
+            let dense = x.flatten::<2>(1, 3).matmul(layer.dense_matrix());
+            assert!(difference(&host(y), &host(dense)) < 1e-12);
+            assert!((layer.operator_norm() - 1.0).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn layers_of_blocks_keep_norms_or_shorten() {
+    for [d_in, d_out, block] in [
+        [8, 8, 4],
+        [6, 12, 3],
+        [12, 6, 2],
+        [7, 10, 4],
+        [5, 5, 5],
+        [9, 4, 1],
+    ] {
+        let config = OrthogonalBlock1dConfig::new(d_in, d_out, block).with_seed(Some(7));
+        let layer = config.init(&double());
+        let x = random::<2>(8, [4, d_in], &double());
+        let y = layer.forward(x.clone());
+        let ratio = norm(y.clone()) / norm(x.clone());
+        let whole = d_in % block == 0 && d_out % block == 0 && d_out >= d_in;
+        assert!(
+            ratio < 1.0 + 1e-12 && (!whole || ratio > 1.0 - 1e-12),
+            "{d_in} {d_out} {block}"
+        );
+        assert!(difference(&host(y), &host(x.matmul(layer.dense_matrix()))) < 1e-12);
+    }
+}
+
+#[test]
+fn generators_have_their_gradients_through_the_operator() {
+    for [inputs, outputs] in [[1, 1], [2, 2], [2, 3], [3, 1]] {
+        for [height, width] in [[1, 5], [2, 3], [4, 2]] {
+            let plane = HalfPlane::new(height, width).unwrap();
+            let isometries = Isometries::new(&plane, inputs, outputs).unwrap().into();
+            let operator = Operator::image(plane, inputs, outputs).unwrap();
+            let count = std::sync::Arc::<Isometries>::clone(&isometries).parameters();
+            assert_gradients(
+                |[x, generators]| {
+                    let coordinates = isometry_coordinates(generators, &isometries);
+                    let x = x.reshape([2, inputs, height, width]);
+                    bccb_2d(x, coordinates, None, &operator).flatten(0, 3)
+                },
+                [numbers(3, 2 * inputs * height * width), numbers(4, count)],
+            );
+        }
+    }
+}
+
+#[test]
+fn max_min_sorts_pairs_and_permutes_gradients() {
+    assert_gradients(
+        |[x]| max_min(x.reshape([3, 4, 5]), 1).flatten(0, 2),
+        [numbers(9, 60)],
+    );
+    // Equal values: the gradient is a permutation of what comes back, not the sum or the mean.
+    let x = Tensor::<1>::from_data(TensorData::new(vec![2.0, 2.0], [2]), &double().autodiff());
+    let x = x.require_grad();
+    let weights =
+        Tensor::<1>::from_data(TensorData::new(vec![3.0, 5.0], [2]), &double().autodiff());
+    let gradients = (max_min(x.clone(), 0) * weights).sum().backward();
+    assert_eq!(host(x.grad(&gradients).unwrap()), [3.0, 5.0]);
+}
+
+#[test]
+fn odd_channels_are_named() {
+    let odd = || max_min(random::<2>(1, [2, 3], &double()), 1);
+    let message = *std::panic::catch_unwind(odd)
+        .unwrap_err()
+        .downcast::<String>()
+        .unwrap();
+    assert!(
+        message.contains("axis 1") && message.contains("got 3"),
+        "{message}"
+    );
+}
+
+#[test]
+fn certified_norms_enclose_one_and_a_smaller_limit_is_refused() {
+    let mut layers: Vec<Box<dyn Certified>> = vec![
+        Box::new(OrthogonalCirculant1dConfig::new(9).init(&double())),
+        Box::new(OrthogonalBlock1dConfig::new(8, 8, 4).init(&double())),
+        Box::new(OrthogonalBccb2dConfig::new([2, 3], [4, 5]).init(&double())),
+    ];
+    for layer in &mut layers {
+        let norm = layer.norm_bounds().unwrap();
+        let (lower, upper) = (norm.lower().get(), norm.upper().get());
+        assert!(
+            lower > 1.0 - 1e-12 && upper < 1.0 + 1e-12,
+            "{lower} {upper}"
+        );
+        assert!(layer.clip_norm(1.01).is_ok());
+        let message = layer.clip_norm(0.5).unwrap_err().to_string();
+        assert!(
+            message.contains("orthogonal") && message.contains("0.5"),
+            "{message}"
+        );
+    }
+}
+
+trait Certified: OperatorNorm + NormControl {}
+impl<L: OperatorNorm + NormControl> Certified for L {}
