@@ -5,8 +5,14 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use circulant::train::write_atomically;
 
+use crate::ranks::may_write;
+
 /// Replaces a file in one step; an error names it, and leaves what was there.
+/// Ranks other than 0 write to their private folders only.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    if !may_write(path) {
+        return Ok(());
+    }
     ensure!(
         !path.is_dir(),
         "{} names a folder, expected a file",

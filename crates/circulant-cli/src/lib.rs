@@ -6,6 +6,7 @@ pub mod commands;
 mod experiments;
 mod files;
 pub mod program;
+mod ranks;
 mod report;
 
 /// What the tests and the fuzz targets look at.

@@ -1,11 +1,11 @@
 //! Training steps on several ranks, computation and communication apart: the MNIST models (batch 4096, one sample per step, Adam) and the
-//! vision transformer (3x32x32, patch 4, d 128, depth 6, batch 128, Adan).
+//! vision transformer (3x32x32, patch 4, d 128, depth 6, batch 128, Adan). And predictions: 4096 images, 50 posterior samples.
 //!
 //! ```text
 //! mpirun -n 2 PROGRAM [--threads N] [--case PART] [--batch B] [--steps S]     a line of JSON per case, from rank 0
 //! ```
 //!
-//! `bench/scaling/measure.py` runs it with one and two ranks by turns, and simulates more ranks from its parts.
+//! `bench/mpi/scaling.py` runs it with one and two ranks by turns, and simulates more ranks from its parts.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use burn::tensor::{Tensor, TensorData};
-use circulant::bayes::{BayesianConfig, Svi, SviConfig};
+use circulant::bayes::{BayesianConfig, PredictiveConfig, Svi, SviConfig};
 use circulant::data::{ByteScale, LabelledData};
 use circulant::models::{
     HiddenKind, ImageClassifierConfig, ProjectionKind, VisionTransformerConfig,
@@ -73,7 +73,7 @@ impl Communicator for Timed {
     }
 
     fn broadcast(&self, from: usize, bytes: &mut [u8]) -> Result<(), CommunicationError> {
-        self.0.broadcast(from, bytes)
+        self.time(bytes.len(), || self.0.broadcast(from, bytes))
     }
 
     fn barrier(&self) -> Result<(), CommunicationError> {
@@ -219,6 +219,25 @@ fn transformer(batch: usize, steps: usize, ranks: Ranks, clock: &mut Clock) {
     }
 }
 
+fn predictions(inputs: usize, steps: usize, ranks: &Ranks, clock: &mut Clock) {
+    let device = circulant::cpu();
+    let model = ImageClassifierConfig::new(HiddenKind::SpectralBccb)
+        .with_seed(1)
+        .init(&device);
+    let network = BayesianConfig::new().with_seed(2).init(model);
+    let network = network.expect("valid");
+    let values = (0..inputs * PIXELS).map(|i| (i * 7919 % 251) as f32 / 251.0);
+    let data = TensorData::new(values.collect::<Vec<f32>>(), [inputs, 1, 28, 28]);
+    let images = Tensor::<4>::from_data(data, &device);
+    let config = PredictiveConfig::new();
+    // They take longer than steps.
+    for _ in 0..steps / 4 + WARM_UP {
+        let found = config.predict_on(ranks, &network, images.clone(), |_, _| {});
+        found.expect("finite");
+        clock.tick();
+    }
+}
+
 fn main() {
     let options = options();
     circulant::join_pool(options.threads).expect("nothing has used the pool yet");
@@ -226,19 +245,20 @@ fn main() {
     let spent = Arc::new(Spent::default());
     let ranks = Ranks::new(Timed(mpi, spent.clone()));
     let names = MODELS.map(|(name, _)| name).into_iter();
-    for name in names.chain(["vit"]) {
+    for name in names.chain(["vit", "predict"]) {
         if !name.contains(&options.case) {
             continue;
         }
         let kind = MODELS.iter().find(|(model, _)| *model == name);
-        let batch = options.batch.unwrap_or(match kind {
-            Some(_) => 4096,
-            None => 128,
+        let batch = options.batch.unwrap_or(match name {
+            "vit" => 128,
+            _ => 4096,
         });
         let mut clock = Clock::new(&spent);
         match kind {
             Some((_, kind)) => mnist(*kind, batch, options.steps, ranks.clone(), &mut clock),
-            None => transformer(batch, options.steps, ranks.clone(), &mut clock),
+            None if name == "vit" => transformer(batch, options.steps, ranks.clone(), &mut clock),
+            None => predictions(batch, options.steps, &ranks, &mut clock),
         }
         if ranks.is_first() {
             println!(

@@ -17,6 +17,7 @@ use crate::experiments::folder::pretty;
 use crate::experiments::loaded::LoadedRun;
 use crate::experiments::regression::LoadedRegression;
 use crate::files::write;
+use crate::ranks::{self, say};
 use circulant::geometry::{Quantiles, Radii};
 use circulant_data::Split;
 
@@ -110,14 +111,15 @@ impl Certify {
             );
         }
         self.check_tolerance()?;
-        if let Some(run) = LoadedRegression::open(&self.run)? {
+        let place = ranks::folder(&self.run)?;
+        if let Some(run) = LoadedRegression::open(&place)? {
             return self.targets(&run);
         }
         ensure!(
             self.tolerance.is_none(),
             "--tolerance: it is for runs that predict a number; leave it out"
         );
-        let run = LoadedRun::open(&self.run)?;
+        let run = LoadedRun::open(&place)?;
         let mut options = run.reading();
         self.reading.apply(&mut options);
         let set = run.images(&self.data, self.split, &options)?;
@@ -137,7 +139,7 @@ impl Certify {
                 _ => csv(&rows)?,
             };
             write(&file.path, text.as_bytes())?;
-            eprintln!("{} inputs in {}", rows.len(), file.path.display());
+            say!("{} inputs in {}", rows.len(), file.path.display());
         }
         if self.json {
             print(&json_line(&summary)?)

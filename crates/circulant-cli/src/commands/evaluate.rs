@@ -23,6 +23,7 @@ use crate::experiments::metrics::{Metrics, OodEvaluation};
 use crate::experiments::ood_score::{Score, Scorer};
 use crate::experiments::regression::LoadedRegression;
 use crate::experiments::source::part;
+use crate::ranks::{self, say};
 use crate::report::figure::{Drawing, Reliability};
 use crate::report::{Document, Figure, Section};
 use circulant::bayes::OodMetrics;
@@ -82,11 +83,12 @@ impl Evaluate {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         ensure!(self.samples > 0, "--samples: expected 1 or more, got 0");
-        if let Some(run) = LoadedRegression::open(&self.run)? {
+        let place = ranks::folder(&self.run)?;
+        if let Some(run) = LoadedRegression::open(&place)? {
             return self.targets(&run);
         }
         let guarantee = self.coverage.guarantee()?;
-        let run = LoadedRun::open(&self.run)?;
+        let run = LoadedRun::open(&place)?;
         let set = self.labelled(&run)?;
         let labels = run.classes_of(&set)?;
         let labels = labels.with_context(|| {
@@ -162,7 +164,7 @@ impl Evaluate {
             let entropy = figures::entropies("Predictive entropy", id.classes, &entropies)?;
             let pictures = galleries(&run, &set, &id, &labels)?;
             document(&run, &evaluated, reliability, entropy, pictures).write(path)?;
-            eprintln!("wrote {}", path.display());
+            say!("wrote {}", path.display());
         }
         if self.json {
             return print(&json_line(&evaluated)?);

@@ -7,9 +7,13 @@ use anyhow::Context;
 use serde::Serialize;
 
 use crate::experiments::version::Versioned;
+use crate::ranks::speaks;
 
-/// Prints text as it is.
+/// Prints text as it is, from rank 0 alone.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    if !speaks() {
+        return Ok(());
+    }
     let mut stdout = io::stdout().lock();
     let result = stdout.write_all(text.as_bytes());
     match result.and_then(|()| stdout.flush()) {

@@ -19,6 +19,7 @@ use crate::experiments::ood_score::{Score, Scorer};
 use crate::experiments::regression::LoadedRegression;
 use crate::experiments::version::VERSION;
 use crate::files::write;
+use crate::ranks::{self, say};
 use circulant_data::{ImageSet, Split, npy};
 
 /// Predict the classes of images or features, with uncertainties.
@@ -108,11 +109,12 @@ struct PredictedRow<'a> {
 impl Predict {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
-        if let Some(run) = LoadedRegression::open(&self.run)? {
+        let place = ranks::folder(&self.run)?;
+        if let Some(run) = LoadedRegression::open(&place)? {
             return self.targets(&run);
         }
         let guarantee = self.coverage.guarantee()?;
-        let run = LoadedRun::open(&self.run)?;
+        let run = LoadedRun::open(&place)?;
         let mut options = DataConfig {
             // Row by row as in the file.
             draw: Draw::InOrder,
@@ -140,7 +142,7 @@ impl Predict {
                     ..options
                 };
                 let sets = guarantee.calibrate(&run, &sampling, &reading)?;
-                eprintln!("{}", sets.line());
+                say!("{}", sets.line());
                 Some(sets.of(&run, &sampling, &set, &predictions)?)
             }
         };
@@ -160,7 +162,7 @@ impl Predict {
                     RowFormat::Npy => array(&rows, predictions.classes),
                 };
                 write(&file.path, &bytes)?;
-                eprintln!("{} predictions in {}", rows.len(), file.path.display());
+                say!("{} predictions in {}", rows.len(), file.path.display());
                 Ok(())
             }
         }

@@ -19,6 +19,7 @@ use crate::experiments::interrupt::Interrupt;
 use crate::experiments::mnist::sets::{MnistChoice, MnistSets};
 use crate::experiments::mnist::{MnistPlan, plain, settings};
 use crate::experiments::variant::SharedPlan;
+use crate::ranks::{first_only, first_then_others, folder, say};
 
 /// Run the paper's experiments and compare with its tables.
 #[derive(Args)]
@@ -55,7 +56,7 @@ fn finish(
     out: &Path,
 ) -> anyhow::Result<()> {
     print(&if json { pretty(results)? } else { table() })?;
-    eprintln!("look at {}", out.join("report.html").display());
+    say!("look at {}", out.join("report.html").display());
     Ok(())
 }
 
@@ -111,9 +112,12 @@ impl Mnist {
         let mut shared = settings::shared();
         shared.training.steps = self.steps;
         shared.check()?;
-        let sets = MnistSets::load(self.data, self.first, &options, &Display::new())?;
+        let out = folder(&self.out)?;
+        let sets = first_then_others(|| {
+            MnistSets::load(self.data, self.first, &options, &Display::new())
+        })?;
         if let Some(reason) = &sets.fallback {
-            eprintln!("NOT MNIST: running on drawn glyphs, because {reason}");
+            say!("NOT MNIST: running on drawn glyphs, because {reason}");
         }
         sets.name.clone_into(&mut shared.data.train);
         shared.data.first = self.first;
@@ -137,13 +141,15 @@ impl Mnist {
                 seeds: self.seeds.clone(),
                 settings: shared,
                 samples: self.samples,
-                out: self.out.clone(),
+                out,
             },
         };
         let experiment = plan.run(&interrupt)?;
-        eprintln!("writing the report");
-        let results = experiment.write()?;
-        eprintln!("{:.0} s", results.wall_seconds);
+        say!("writing the report");
+        let Some(results) = first_only(|| experiment.write())? else {
+            return Ok(());
+        };
+        say!("{:.0} s", results.wall_seconds);
         let table = || plain(&experiment, &results);
         finish(self.json, &results, table, &self.out)
     }

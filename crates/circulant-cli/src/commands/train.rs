@@ -22,6 +22,7 @@ use crate::experiments::regression::read_again;
 use crate::experiments::table::read as read_table;
 use crate::experiments::training::{Trained, train};
 use crate::experiments::{Held, source};
+use crate::ranks::{self, say};
 use circulant::metrics::{ClassMetrics, class_metrics};
 use circulant_data::{Normalisation, Split};
 
@@ -156,7 +157,7 @@ impl Train {
     pub fn run(&self) -> anyhow::Result<()> {
         let interrupt = Interrupt::listen()?;
         let prepared = match &self.resume {
-            Some(path) => self.reopen(path)?,
+            Some(path) => self.reopen(&ranks::folder(path)?)?,
             None => self.create(&interrupt)?,
         };
         let (folder, held) = match prepared {
@@ -209,7 +210,7 @@ impl Train {
             }
         };
         if let Some(warning) = warning {
-            eprintln!("{warning}");
+            say!("{warning}");
         }
         let summary = TrainSummary {
             out: folder.path().to_owned(),
@@ -316,6 +317,7 @@ impl Train {
             .out
             .as_ref()
             .expect("required unless --resume is there");
+        let out = &ranks::folder(out)?;
         let mut config = self.settings()?;
         if let Some(raw) = read_table(&config.data)? {
             return self.create_table(out, config, raw, interrupt);
@@ -325,7 +327,7 @@ impl Train {
         let unsaid = self.validation.is_none() && self.config.is_none();
         if let Some(count) = source::tenth(&config.data.train, &set).filter(|_| unsaid) {
             config.data.validation = count;
-            eprintln!(
+            say!(
                 "{}: {count} of {} pictures are held out to evaluate on, every class with its share; --validation N decides",
                 set.source(),
                 set.len()
@@ -418,7 +420,7 @@ fn falls_anew(folder: &RunFolder, config: &mut RunConfig) -> anyhow::Result<()> 
     );
     config.training.rate_from = (done > 0).then_some(done);
     if done > 0 {
-        eprintln!("the learning rate falls anew, from step {done} to step {is}");
+        say!("the learning rate falls anew, from step {done} to step {is}");
     }
     Ok(())
 }

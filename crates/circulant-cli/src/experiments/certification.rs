@@ -15,6 +15,7 @@ use super::layer_figures;
 use super::loaded::LoadedRun;
 use super::progress::{Busy, WorkProgress};
 use super::source::tensor;
+use crate::ranks::ranks;
 use circulant_data::{ImageSet, TableSchema};
 
 /// The probability that the prior's bounds do not hold.
@@ -222,8 +223,9 @@ impl Certification {
                 .with_samples(self.samples)
                 .with_seed(self.seed);
             let mut progress = WorkProgress::new("posterior samples", self.samples as u64);
-            let report = |done: usize, _| progress.at(done as u64, String::new);
-            let found = config.measure_with_progress(&run.network, images, target, report)?;
+            let report =
+                |done: usize, all: usize| progress.of(all as u64).at(done as u64, String::new);
+            let found = config.measure_on(&ranks(), &run.network, images, target, report)?;
             progress.clear();
             Some(found)
         };
@@ -264,7 +266,7 @@ impl Certification {
         let bounds = config.bound_with_progress(&run.network, report)?;
         progress.clear();
         let _busy = Busy::new("certifying the average");
-        Ok(bounds.certify(images, target)?)
+        Ok(bounds.certify_on(&ranks(), images, target)?)
     }
 
     fn average_summary(

@@ -5,6 +5,7 @@ use circulant::models::ImageClassifier;
 
 use super::progress::WorkProgress;
 use super::source::tensor;
+use crate::ranks::ranks;
 use circulant_data::{ImageSet, Normalisation};
 
 /// How networks are sampled.
@@ -15,7 +16,7 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Predicts a set. Long work shows its progress under a title.
+    /// Predicts a set, shared out among all ranks. Long work shows its progress under a title.
     pub fn predict(
         &self,
         network: &Bayesian<ImageClassifier>,
@@ -26,10 +27,14 @@ impl Sampling {
         let config = PredictiveConfig::new()
             .with_samples(self.samples)
             .with_seed(self.seed);
+        let ranks = ranks();
+        if !ranks.is_alone() {
+            ranks.compare(&[("the data", set.fingerprint().to_string())])?;
+        }
         let mut progress = WorkProgress::quiet(title, set.len() as u64);
         let images = tensor(set, normalisation)?;
-        let report = |done: usize, _| progress.at(done as u64, String::new);
-        let predictions = config.predict_with_progress(network, images, report)?;
+        let report = |done: usize, all: usize| progress.of(all as u64).at(done as u64, String::new);
+        let predictions = config.predict_on(&ranks, network, images, report)?;
         progress.clear();
         Ok(predictions)
     }

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use crate::ranks;
 use crate::report::Provenance;
 
 /// What is the same for everything that one process writes.
@@ -19,6 +20,9 @@ pub struct Facts {
     pub machine: String,
     /// Threads in use.
     pub threads: usize,
+    /// Processes that worked together.
+    #[serde(default = "one")]
+    pub ranks: usize,
     /// When the process began to write, UTC.
     pub date: String,
 }
@@ -38,6 +42,7 @@ impl Facts {
             commit: env!("CIRCULANT_COMMIT").to_owned(),
             machine: machine(),
             threads: rayon::current_num_threads(),
+            ranks: ranks::size(),
             date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         }
     }
@@ -49,7 +54,13 @@ impl Facts {
             seeds,
             versions: self.versions.clone(),
             commit: self.commit.clone(),
-            machine: format!("{}, {} threads", self.machine, self.threads),
+            machine: match self.ranks {
+                1 => format!("{}, {} threads", self.machine, self.threads),
+                ranks => format!(
+                    "{}, {ranks} ranks of {} threads",
+                    self.machine, self.threads
+                ),
+            },
             date: self.date.clone(),
             duration: match duration.as_secs() {
                 0 => String::new(),
@@ -58,6 +69,11 @@ impl Facts {
             config,
         }
     }
+}
+
+/// What files from before there were ranks leave out.
+fn one() -> usize {
+    1
 }
 
 /// As one would type it.

@@ -11,6 +11,7 @@ use circulant::models::ImageClassifier;
 use super::evaluation::labels_of;
 use super::figures;
 use super::source::tensor;
+use crate::ranks::ranks;
 use crate::report::figure::{Distribution, Radii};
 use crate::report::{Cell, Column, Figure, Section, Table};
 use circulant_data::{ImageSet, Normalisation};
@@ -43,11 +44,15 @@ impl NetworkGeometry {
             tensor(&test, normalisation)?,
             Target::True(&labels),
         )?;
-        let posterior = PosteriorGeometryConfig::new().with_samples(DRAWN).measure(
-            network,
-            tensor(&few, normalisation)?,
-            Target::True(&few_labels),
-        )?;
+        let posterior = PosteriorGeometryConfig::new()
+            .with_samples(DRAWN)
+            .measure_on(
+                &ranks(),
+                network,
+                tensor(&few, normalisation)?,
+                Target::True(&few_labels),
+                |_, _| {},
+            )?;
         Ok(Self {
             certificates,
             posterior,

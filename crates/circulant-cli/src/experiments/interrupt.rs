@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
+use crate::ranks::{ranks, say};
+
 /// Whether the user asked to stop.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
@@ -18,10 +20,15 @@ impl Interrupt {
             if asked.swap(true, Ordering::Relaxed) {
                 std::process::exit(130);
             }
-            eprintln!("stopping after this step; Ctrl-C again ends at once");
+            say!("stopping after this step; Ctrl-C again ends at once");
         })
         .context("cannot listen to Ctrl-C")?;
         Ok(interrupt)
+    }
+
+    /// Whether a user asked any of the ranks to stop, which all of them ask together.
+    pub fn is_asked_anywhere(&self) -> anyhow::Result<bool> {
+        Ok(ranks().any(self.is_asked())?)
     }
 
     /// Whether to stop.

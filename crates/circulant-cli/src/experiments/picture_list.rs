@@ -1,9 +1,11 @@
 //! Several pictures by one argument: a pattern such as `photos/*.jpg`, or `-` for a list of files on stdin, one per line.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+
+use crate::ranks::ranks;
 
 /// The place that stands for stdin.
 const STDIN: &str = "-";
@@ -11,7 +13,14 @@ const STDIN: &str = "-";
 /// The files that a place lists, if it is no single path.
 pub fn files(place: &str) -> anyhow::Result<Option<Vec<PathBuf>>> {
     if place == STDIN {
-        return of_lines(io::stdin().lock()).map(Some);
+        // Only rank 0 has a stdin.
+        let text = ranks().from_first(|| {
+            let mut text = Vec::new();
+            let read = io::stdin().lock().read_to_end(&mut text);
+            read.context("cannot read the list of files from stdin")?;
+            anyhow::Ok(text)
+        })?;
+        return of_lines(&text[..]).map(Some);
     }
     let is_pattern = place.contains(['*', '?', '[']);
     if !is_pattern || Path::new(place).exists() {

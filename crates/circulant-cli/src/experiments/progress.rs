@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::ranks::{say, speaks};
+
 /// How far one piece of work is.
 pub struct WorkProgress {
     title: String,
@@ -21,7 +23,7 @@ pub struct Busy(Option<ProgressBar>);
 impl Busy {
     /// Says what takes its time.
     pub fn new(title: impl Into<String>) -> Self {
-        Self(stderr().is_terminal().then(|| {
+        Self(has_bar().then(|| {
             let bar = ProgressBar::new_spinner().with_message(title.into());
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
@@ -37,6 +39,11 @@ impl Drop for Busy {
     }
 }
 
+/// Whether this process shows bars.
+fn has_bar() -> bool {
+    speaks() && stderr().is_terminal()
+}
+
 /// Between two lines where there is no terminal.
 const LINES_EVERY: Duration = Duration::from_secs(10);
 
@@ -44,7 +51,7 @@ impl WorkProgress {
     /// Work of `total` parts under a title.
     pub fn new(title: impl Into<String>, total: u64) -> Self {
         let title = title.into();
-        let bar = stderr().is_terminal().then(|| {
+        let bar = has_bar().then(|| {
             let bar = ProgressBar::new(total);
             let template = "{prefix:<28} {wide_bar} {pos}/{len} {msg} {eta}";
             if let Ok(style) = ProgressStyle::with_template(template) {
@@ -94,7 +101,7 @@ impl WorkProgress {
             }
             None if self.lines && self.last_line.elapsed() > LINES_EVERY => {
                 self.last_line = Instant::now();
-                eprintln!("{}: {done}/{} {}", self.title, self.total, note());
+                say!("{}: {done}/{} {}", self.title, self.total, note());
             }
             _ => {}
         }
@@ -110,6 +117,6 @@ impl WorkProgress {
     /// Takes the bar away and leaves a line.
     pub fn finish(self, text: impl AsRef<str>) {
         self.clear();
-        eprintln!("{}: {}", self.title, text.as_ref());
+        say!("{}: {}", self.title, text.as_ref());
     }
 }

@@ -17,6 +17,7 @@ use super::intervals::IntervalReport;
 use super::progress::WorkProgress;
 use super::source::reading;
 use super::table;
+use crate::ranks::ranks;
 
 /// Rows with their targets, for training.
 pub fn labelled(table: &EncodedTable, schema: &TableSchema) -> anyhow::Result<RegressionData<2>> {
@@ -43,7 +44,7 @@ pub fn labelled(table: &EncodedTable, schema: &TableSchema) -> anyhow::Result<Re
     data.with_context(|| format!("{place} does not suit the model"))
 }
 
-/// Predicts rows, in the unit of the target. Long work shows its progress under a title.
+/// Predicts rows, shared out among all ranks, in the unit of the target. Long work shows its progress under a title.
 pub fn predict(
     network: &Bayesian<TargetNetwork>,
     table: &EncodedTable,
@@ -57,9 +58,13 @@ pub fn predict(
     let config = PredictiveConfig::new()
         .with_samples(samples)
         .with_seed(seed);
+    let ranks = ranks();
+    if !ranks.is_alone() {
+        ranks.compare(&[("the data", table.inputs.fingerprint().to_string())])?;
+    }
     let mut progress = WorkProgress::quiet(title, table.inputs.shape()[0] as u64);
-    let report = |done: usize, _| progress.at(done as u64, String::new);
-    let found = config.predict_targets_with_progress(network, inputs, report)?;
+    let report = |done: usize, all: usize| progress.of(all as u64).at(done as u64, String::new);
+    let found = config.predict_targets_on(&ranks, network, inputs, report)?;
     progress.clear();
     Ok(match schema.task {
         TableTask::Regression { mean, deviation } => found.rescaled(mean, deviation)?,

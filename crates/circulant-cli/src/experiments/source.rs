@@ -11,6 +11,7 @@ use circulant::data::{BatchOrder, ByteScale, LabelledData};
 use super::config::{ClassWeight, DataConfig, Draw};
 use super::picture_list;
 use super::progress::{Busy, WorkProgress};
+use crate::ranks::{first_then_others, say};
 use circulant_data::known::{DRAWN, names};
 use circulant_data::{
     Cache, DataSet, ImageSet, Labels, Normalisation, Pixels, ReadOptions, Split, flat, folder,
@@ -156,7 +157,8 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
                 bar.of(all as u64).at(done as u64, String::new);
             }
         };
-        let set = tiny_imagenet::read_cached(path, split, &cache, &progress)?;
+        let read = || Ok(tiny_imagenet::read_cached(path, split, &cache, &progress)?);
+        let set = first_then_others(read)?;
         if let Ok(bar) = bar.lock() {
             bar.clear();
         }
@@ -177,7 +179,7 @@ fn whole(place: &str, split: Split, options: &DataConfig) -> anyhow::Result<Imag
 fn scaled(set: ImageSet) -> anyhow::Result<ImageSet> {
     if set.scaled() > 0 {
         let [_, _, height, width] = set.shape();
-        eprintln!(
+        say!(
             "{}: {} of {} pictures scaled to {height} x {width} pixels (height x width)",
             set.source(),
             set.scaled(),

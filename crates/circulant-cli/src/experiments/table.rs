@@ -11,6 +11,7 @@ use circulant_data::{
 use super::config::DataConfig;
 use super::progress::Busy;
 use super::source::{DRAW_SEED, fits, reading, stratified};
+use crate::ranks::say;
 
 /// What training learned from the columns of a table.
 pub struct LearnedTable {
@@ -115,7 +116,7 @@ pub(super) fn encoded(
     }
     let encoded = schema.encode(&table)?;
     for note in notes.iter().chain(&encoded.notes) {
-        eprintln!("{place}: {note}");
+        say!("{place}: {note}");
     }
     Ok(encoded)
 }

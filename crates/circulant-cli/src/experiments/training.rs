@@ -19,6 +19,7 @@ use super::folder::{RunFolder, StepLine};
 use super::interrupt::Interrupt;
 use super::model;
 use super::progress::WorkProgress;
+use crate::ranks::ranks;
 
 /// What training gave.
 pub struct Trained<M = ImageClassifier> {
@@ -87,11 +88,12 @@ pub type Watch<'a> = &'a mut (dyn FnMut(&StepReport) -> ControlFlow<()> + Send);
 
 /// Trains without a folder: for models that are tried, evaluated at once, or kept in memory. A checkpoint of the end may be written.
 pub(super) fn fit<M: Network, T: TrainingSet<M>>(
-    mut svi: Svi<M>,
+    svi: Svi<M>,
     data: &T,
     checkpoint: Option<&Path>,
     watch: Watch<'_>,
 ) -> anyhow::Result<Trained<M>> {
+    let mut svi = svi.with_ranks(ranks());
     let (start, mut loss) = (Instant::now(), None);
     let stop = svi.fit(data, None, |report| {
         loss = Some(report.loss);
@@ -145,15 +147,16 @@ pub fn fit_further<M: Network, T: TrainingSet<M>>(
 
 fn train_in<M: Network, T: TrainingSet<M>>(
     folder: &RunFolder,
-    mut svi: Svi<M>,
+    svi: Svi<M>,
     data: &T,
     interrupt: &Interrupt,
     title: &str,
     mut observer: Option<&mut dyn Observer<M>>,
 ) -> anyhow::Result<Trained<M>> {
     let config = &folder.config;
-    let checkpoint = folder.checkpoint();
-    if checkpoint.exists() {
+    let (ranks, checkpoint) = (ranks(), folder.checkpoint());
+    let mut svi = svi.with_ranks(ranks.clone());
+    if ranks.any(ranks.is_first() && checkpoint.exists())? {
         svi.resume(&checkpoint, data.fingerprint())
             .with_context(|| {
                 format!(
@@ -167,14 +170,14 @@ fn train_in<M: Network, T: TrainingSet<M>>(
     let mut log = folder.log_from(svi.steps_done())?;
     let mut progress = WorkProgress::new(title, config.training.steps);
     let (before, start) = (log.seconds, Instant::now());
-    let (mut failed, mut loss) = (None, None);
+    let mut loss = None;
     let plan = CheckpointPlan {
         path: checkpoint,
         every: config.training.checkpoint_every,
     };
     let every = observer.as_ref().map(|observer| observer.every());
     let stop = loop {
-        let mut looks = false;
+        let (mut looks, mut failed) = (false, None);
         let stop = svi.fit(data, Some(&plan), |report| {
             let line = StepLine::new(report, before + start.elapsed().as_secs_f64());
             loss = Some(report.loss);
@@ -195,12 +198,10 @@ fn train_in<M: Network, T: TrainingSet<M>>(
             ),
             other => other.into(),
         })?;
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        ranks.agree(failed.map_or(Ok(()), Err))?;
         if let (true, Some(observer)) = (looks, observer.as_deref_mut()) {
             observer.see(svi.steps_done(), svi.network())?;
-            if !interrupt.is_asked() && svi.steps_done() < config.training.steps {
+            if !interrupt.is_asked_anywhere()? && svi.steps_done() < config.training.steps {
                 continue;
             }
         }

@@ -13,6 +13,7 @@ mod heads;
 mod interruption;
 mod layer_figures;
 mod pictures;
+mod ranks;
 mod refusals;
 mod reproduce;
 mod selection;

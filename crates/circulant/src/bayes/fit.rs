@@ -78,7 +78,7 @@ impl<M: Network> Svi<M> {
         loop {
             let finished = self.step >= self.config.steps;
             // Ranks tell each other with the gradients of the next step, unless there is none.
-            if (finished || converged) && self.ranks.count(asked)? > 0 {
+            if (finished || converged) && self.ranks.any(asked)? {
                 return Ok(Stop::Asked);
             }
             if converged {

@@ -7,6 +7,8 @@
 //! | expected entropy | `(1/S) sum_s H(softmax(f_s(x)))`: what no amount of data removes |
 //! | mutual information | the difference: what more data would remove |
 
+use std::ops::Range;
+
 use burn::config::Config;
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -14,6 +16,7 @@ use circulant_kernels::ensemble_statistics;
 
 use super::{BayesError, Bayesian, Network};
 use crate::noise::{Noise, Purpose};
+use crate::parallel::Ranks;
 use crate::task::Classifier;
 
 /// Predictions from a posterior.
@@ -94,11 +97,52 @@ impl PredictiveConfig {
         &self,
         network: &Bayesian<M>,
         inputs: Tensor<D>,
+        progress: impl FnMut(usize, usize),
+    ) -> Result<Predictions, BayesError> {
+        self.predict_on(&Ranks::default(), network, inputs, progress)
+    }
+
+    /// [`Self::predict_with_progress`] on several ranks ([`crate::parallel`]): all of them call it with all inputs, each computes whole
+    /// batches of them, and all get everything, the same to the last bit as from a single process.
+    pub fn predict_on<const D: usize, M: Classifier<D>>(
+        &self,
+        ranks: &Ranks,
+        network: &Bayesian<M>,
+        inputs: Tensor<D>,
+        progress: impl FnMut(usize, usize),
+    ) -> Result<Predictions, BayesError> {
+        let all = inputs.dims()[0];
+        let own = self.check(all).and_then(|()| {
+            self.predict_share(network, inputs.inner(), self.share(ranks, all), progress)
+        });
+        if ranks.is_alone() {
+            return own;
+        }
+        let own = ranks.agree(own)?;
+        let probabilities = ranks.concatenate(own.probabilities)?;
+        Ok(Predictions {
+            classes: probabilities.len() / all,
+            probabilities,
+            predictive_entropy: ranks.concatenate(own.predictive_entropy)?,
+            expected_entropy: ranks.concatenate(own.expected_entropy)?,
+        })
+    }
+
+    /// The inputs of this rank: whole batches, so that they are computed as by a single process.
+    pub(super) fn share(&self, ranks: &Ranks, all: usize) -> Range<usize> {
+        let batches = ranks.share(all.div_ceil(self.batch));
+        let rows = |batch: usize| (batch * self.batch).min(all);
+        rows(batches.start)..rows(batches.end)
+    }
+
+    fn predict_share<const D: usize, M: Classifier<D>>(
+        &self,
+        network: &Bayesian<M>,
+        inputs: Tensor<D>,
+        share: Range<usize>,
         mut progress: impl FnMut(usize, usize),
     ) -> Result<Predictions, BayesError> {
-        let inputs = inputs.inner();
-        let all = inputs.dims()[0];
-        self.check(all)?;
+        let all = share.len();
         let ensemble = M::ensemble(self.members(&network.valid()));
         let mut predictions = Predictions {
             classes: 0,
@@ -108,7 +152,7 @@ impl PredictiveConfig {
         };
         for start in (0..all).step_by(self.batch) {
             let rows = self.batch.min(all - start);
-            let batch = inputs.clone().narrow(0, start, rows);
+            let batch = inputs.clone().narrow(0, share.start + start, rows);
             let logits = ensemble(batch);
             let classes = logits.dims()[2];
             if start == 0 {
@@ -126,7 +170,7 @@ impl PredictiveConfig {
             )?;
             let entropies = &predictions.predictive_entropy[start..][..rows];
             if let Some(row) = entropies.iter().position(|entropy| !entropy.is_finite()) {
-                let input = start + row;
+                let input = share.start + start + row;
                 return Err(BayesError::NotFiniteLogits { input });
             }
             progress(start + rows, all);

@@ -1,11 +1,14 @@
 //! Predictions of numbers and counts: what every drawn network says about a target, as one mixture per input.
 
+use std::ops::Range;
+
 use burn::module::Module;
 use burn::tensor::Tensor;
 
 use super::{BayesError, Bayesian, PredictiveConfig};
 use crate::metrics::{Family, Mixtures};
 use crate::nn::to_host;
+use crate::parallel::Ranks;
 use crate::task::{Regressor, TargetDistribution};
 
 impl PredictiveConfig {
@@ -24,17 +27,49 @@ impl PredictiveConfig {
         &self,
         network: &Bayesian<M>,
         inputs: Tensor<D>,
-        mut progress: impl FnMut(usize, usize),
+        progress: impl FnMut(usize, usize),
     ) -> Result<Mixtures, BayesError> {
-        let inputs = inputs.inner();
-        let all = inputs.dims()[0];
-        self.check(all)?;
+        self.predict_targets_on(&Ranks::default(), network, inputs, progress)
+    }
+
+    /// [`Self::predict_targets_with_progress`] on several ranks ([`crate::parallel`]): all of them call it with all inputs, each computes
+    /// whole batches of them, and all get everything, the same to the last bit as from a single process.
+    pub fn predict_targets_on<const D: usize, M: Regressor<D>>(
+        &self,
+        ranks: &Ranks,
+        network: &Bayesian<M>,
+        inputs: Tensor<D>,
+        progress: impl FnMut(usize, usize),
+    ) -> Result<Mixtures, BayesError> {
+        let own = self.check(inputs.dims()[0]).and_then(|()| {
+            let share = self.share(ranks, inputs.dims()[0]);
+            self.components(network, inputs.inner(), share, progress)
+        });
+        let own = ranks.agree(own)?;
+        let counts = ranks.any(own.family == Family::Poisson)?;
+        let locations = ranks.concatenate(own.locations)?;
+        let deviations = ranks.concatenate(own.deviations)?;
+        Ok(match counts {
+            true => Mixtures::poisson(self.samples, locations)?,
+            false => Mixtures::gaussian(self.samples, locations, deviations)?,
+        })
+    }
+
+    /// What every network says of a share of the inputs.
+    fn components<const D: usize, M: Regressor<D>>(
+        &self,
+        network: &Bayesian<M>,
+        inputs: Tensor<D>,
+        share: Range<usize>,
+        mut progress: impl FnMut(usize, usize),
+    ) -> Result<Components, BayesError> {
+        let all = share.len();
         let ensemble = M::ensemble(self.members(&network.valid()));
         let mut family = Family::Gaussian;
         let (mut locations, mut deviations) = (vec![0.0; all * self.samples], Vec::new());
         for start in (0..all).step_by(self.batch) {
             let rows = self.batch.min(all - start);
-            let said = ensemble(inputs.clone().narrow(0, start, rows));
+            let said = ensemble(inputs.clone().narrow(0, share.start + start, rows));
             for (sample, distribution) in said.into_iter().enumerate() {
                 family = distribution.family();
                 let at = |row: usize| (start + row) * self.samples + sample;
@@ -64,14 +99,23 @@ impl PredictiveConfig {
             let bad = locations[range].iter().position(|x| !fits(x));
             let bad = bad.or_else(|| scale.iter().position(|x| !fits(x) || *x == 0.0));
             if let Some(position) = bad {
-                let input = start + position / self.samples;
+                let input = share.start + start + position / self.samples;
                 return Err(BayesError::NotFinitePrediction { input });
             }
             progress(start + rows, all);
         }
-        Ok(match family {
-            Family::Gaussian => Mixtures::gaussian(self.samples, locations, deviations)?,
-            Family::Poisson => Mixtures::poisson(self.samples, locations)?,
+        Ok(Components {
+            family,
+            locations,
+            deviations,
         })
     }
+}
+
+/// What every network says, `[inputs, samples]`, row-major.
+struct Components {
+    family: Family,
+    locations: Vec<f64>,
+    /// None for counts.
+    deviations: Vec<f64>,
 }

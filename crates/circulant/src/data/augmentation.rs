@@ -14,14 +14,26 @@ pub struct Augmentation {
 
 impl Augmentation {
     /// Changes images `[n, channels, height, width]` in place. The key should differ from step to step.
-    pub fn apply(&self, values: &mut [f32], [channels, height, width]: [usize; 3], key: NoiseKey) {
+    pub fn apply(&self, values: &mut [f32], image: [usize; 3], key: NoiseKey) {
+        self.apply_from(0, values, image, key);
+    }
+
+    /// The same for images that are a part of a batch, the first of them at the place `first` of the batch.
+    pub fn apply_from(
+        &self,
+        first: usize,
+        values: &mut [f32],
+        [channels, height, width]: [usize; 3],
+        key: NoiseKey,
+    ) {
         if !self.flip && self.crop == 0 {
             return;
         }
         let plane = height * width;
         let mut moved = vec![0.0; plane];
         for (index, image) in values.chunks_exact_mut(channels * plane).enumerate() {
-            let number = |which: u64| uniform_u64(key, 3 * index as u64 + which);
+            let place = (first + index) as u64;
+            let number = |which: u64| uniform_u64(key, 3 * place + which);
             let mirror = self.flip && number(0) % 2 == 1;
             let shift = |which| {
                 let choices = 2 * self.crop as u64 + 1;
@@ -115,6 +127,19 @@ mod tests {
             seen.insert(found.expect("one of the nine"));
         }
         assert_eq!(seen.len(), 9);
+    }
+
+    #[test]
+    fn a_part_of_a_batch_is_changed_as_in_the_whole() {
+        let augmentation = Augmentation {
+            flip: true,
+            crop: 2,
+        };
+        let mut whole = images(20);
+        let mut part = whole[7 * 24..12 * 24].to_vec();
+        augmentation.apply(&mut whole, SHAPE, key(3));
+        augmentation.apply_from(7, &mut part, SHAPE, key(3));
+        assert_eq!(part, whole[7 * 24..12 * 24]);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! [`PredictiveConfig`](crate::bayes::PredictiveConfig): their class can change although that of no single sample does at the
 //! same place, and need not change where samples do.
 
+use std::ops::Range;
+
 use burn::config::Config;
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -13,6 +15,7 @@ use super::certificate::MeasuredInputs;
 use super::{CertificateConfig, GeometryError, Lipschitz, Target};
 use crate::bayes::Bayesian;
 use crate::noise::{Noise, Purpose};
+use crate::parallel::{ParallelError, Ranks};
 use crate::task::Classifier;
 
 /// Numbers in order, for means, quantiles and histograms.
@@ -163,8 +166,35 @@ impl PosteriorGeometryConfig {
         network: &Bayesian<M>,
         inputs: Tensor<D>,
         target: Target<'_>,
-        mut progress: impl FnMut(usize, usize),
+        progress: impl FnMut(usize, usize),
     ) -> Result<PosteriorGeometry, GeometryError> {
+        self.measure_on(&Ranks::default(), network, inputs, target, progress)
+    }
+
+    /// [`Self::measure_with_progress`] on several ranks ([`crate::parallel`]): all of them call it with all inputs, each certifies some of
+    /// the networks, and all get everything, the same to the last bit as from a single process.
+    pub fn measure_on<const D: usize, M: Classifier<D> + Lipschitz>(
+        &self,
+        ranks: &Ranks,
+        network: &Bayesian<M>,
+        inputs: Tensor<D>,
+        target: Target<'_>,
+        progress: impl FnMut(usize, usize),
+    ) -> Result<PosteriorGeometry, GeometryError> {
+        let share = ranks.share(self.samples);
+        let own = ranks.agree(self.find(network, inputs, target, share, progress))?;
+        Ok(own.gathered(ranks)?.into_geometry())
+    }
+
+    /// What a share of the samples give.
+    fn find<const D: usize, M: Classifier<D> + Lipschitz>(
+        &self,
+        network: &Bayesian<M>,
+        inputs: Tensor<D>,
+        target: Target<'_>,
+        share: Range<usize>,
+        mut progress: impl FnMut(usize, usize),
+    ) -> Result<Found, GeometryError> {
         if self.samples == 0 {
             return Err(GeometryError::Setting {
                 what: "the number of posterior samples",
@@ -179,12 +209,13 @@ impl PosteriorGeometryConfig {
         };
         let network = network.valid();
         let mut found = Found::default();
-        for sample in 0..self.samples {
+        let (first, all) = (share.start, share.len());
+        for sample in share {
             let member = network.sample(Noise::new(self.seed, Purpose::Prediction, 0, sample));
             found.add(&config.certify_checked(&member, &inputs, target)?);
-            progress(sample + 1, self.samples);
+            progress(sample + 1 - first, all);
         }
-        Ok(found.into_geometry())
+        Ok(found)
     }
 }
 
@@ -192,7 +223,10 @@ impl PosteriorGeometryConfig {
 #[derive(Default)]
 struct Found {
     bounds: Vec<f64>,
-    layers: Vec<(String, Vec<f64>)>,
+    /// The names of the layers.
+    layers: Vec<String>,
+    /// Their norms, `[samples, layers]`.
+    norms: Vec<f64>,
     rounding: Vec<f64>,
     margins: Vec<f64>,
     paper: Vec<f64>,
@@ -206,11 +240,10 @@ impl Found {
         self.bounds.push(certificates.network.upper().get());
         self.rounding.push(certificates.rounding.get());
         let layers = certificates.network.layers();
-        self.layers
-            .resize_with(layers.len(), || (String::new(), Vec::new()));
-        for ((name, norms), layer) in self.layers.iter_mut().zip(layers) {
-            layer.name().clone_into(name);
-            norms.push(layer.norm().upper().get());
+        self.layers.clear();
+        for layer in layers {
+            self.layers.push(layer.name().to_owned());
+            self.norms.push(layer.norm().upper().get());
         }
         for certificate in &certificates.inputs {
             self.margins.push(certificate.margin);
@@ -222,14 +255,40 @@ impl Found {
         }
     }
 
+    /// The numbers of all ranks, in the order of the samples.
+    fn gathered(self, ranks: &Ranks) -> Result<Self, ParallelError> {
+        if ranks.is_alone() {
+            return Ok(self);
+        }
+        // A rank without a sample knows no names.
+        let names = ranks.gather(self.layers.join("\n").into_bytes())?;
+        let names = names.into_iter().find(|names| !names.is_empty());
+        let names = String::from_utf8_lossy(&names.unwrap_or_default()).into_owned();
+        let certified = ranks.concatenate(vec![self.certified])?;
+        Ok(Self {
+            bounds: ranks.concatenate(self.bounds)?,
+            layers: names.lines().map(str::to_owned).collect(),
+            norms: ranks.concatenate(self.norms)?,
+            rounding: ranks.concatenate(self.rounding)?,
+            margins: ranks.concatenate(self.margins)?,
+            paper: ranks.concatenate(self.paper)?,
+            sqrt_two: ranks.concatenate(self.sqrt_two)?,
+            last_layer: ranks.concatenate(self.last_layer)?,
+            certified: certified.into_iter().sum(),
+        })
+    }
+
     fn into_geometry(self) -> PosteriorGeometry {
         let pairs = self.margins.len() as f64;
-        let layers = self.layers.into_iter();
+        let count = self.layers.len();
+        let norms = |layer: usize| {
+            let own = self.norms.iter().skip(layer).step_by(count);
+            Distribution::new(own.copied().collect())
+        };
+        let layers = self.layers.into_iter().enumerate();
         PosteriorGeometry {
             bounds: Distribution::new(self.bounds),
-            layers: layers
-                .map(|(name, norms)| (name, Distribution::new(norms)))
-                .collect(),
+            layers: layers.map(|(layer, name)| (name, norms(layer))).collect(),
             rounding: Distribution::new(self.rounding),
             margins: Distribution::new(self.margins),
             paper: Distribution::new(self.paper),

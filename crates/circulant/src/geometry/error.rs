@@ -4,6 +4,7 @@ use burn::tensor::DType;
 use circulant_kernels::{KernelError, SizeError};
 
 use crate::bayes::BayesError;
+use crate::parallel::ParallelError;
 
 /// An error of the geometry. Every message says what was expected, what was found and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -140,6 +141,9 @@ pub enum GeometryError {
     /// Sizes that the kernels refuse.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// Several processes that cannot go on.
+    #[error(transparent)]
+    Parallel(#[from] ParallelError),
 }
 
 impl From<SizeError> for GeometryError {

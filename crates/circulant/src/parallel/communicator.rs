@@ -30,6 +30,14 @@ pub trait Communicator: Debug + Send + Sync {
 
     /// Waits until all ranks are here.
     fn barrier(&self) -> Result<(), CommunicationError>;
+
+    /// Tells the others, outside of all operations, that this rank has failed: whatever they wait in, or call next, is then an error with
+    /// this message. Nothing but dropping is called after it. An error if rank 0 is gone and will hear it no more.
+    ///
+    /// Unless a communicator has a way for it, this does nothing, and others find a rank lost instead.
+    fn fail(&self, _message: &str) -> Result<(), CommunicationError> {
+        Ok(())
+    }
 }
 
 /// A single process.

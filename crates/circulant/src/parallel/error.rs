@@ -15,6 +15,20 @@ pub enum CommunicationError {
         /// How long it has been silent.
         seconds: u64,
     },
+    /// A rank that has failed, and said why.
+    #[error("rank {rank}: {message}")]
+    Other {
+        /// Which one.
+        rank: usize,
+        /// What it says.
+        message: String,
+    },
+    /// A rank that has ended while others still had work with it.
+    #[error("rank {rank} has ended before the others; the last checkpoint stands, resume from it")]
+    Ended {
+        /// Which one.
+        rank: usize,
+    },
     /// Anything else.
     #[error("the ranks can no longer talk to each other: {message}")]
     Failed {

@@ -71,11 +71,21 @@ impl Ranks {
         Ok(())
     }
 
-    /// How many ranks say yes.
-    pub fn count(&self, yes: bool) -> Result<usize, ParallelError> {
-        let mut sum = [f64::from(u8::from(yes))];
-        self.0.all_reduce_f64(&mut sum)?;
-        Ok(sum[0] as usize)
+    /// How many ranks say yes, to each of some questions.
+    pub fn counts<const N: usize>(&self, yes: [bool; N]) -> Result<[usize; N], ParallelError> {
+        let mut sums = yes.map(|yes| f64::from(u8::from(yes)));
+        self.0.all_reduce_f64(&mut sums)?;
+        Ok(sums.map(|sum| sum as usize))
+    }
+
+    /// Whether any rank says yes.
+    pub fn any(&self, yes: bool) -> Result<bool, ParallelError> {
+        Ok(self.counts([yes])?[0] > 0)
+    }
+
+    /// Tells all others that this rank has failed, so that they stop too ([`Communicator::fail`]). Called by this rank alone.
+    pub fn fail(&self, message: &str) -> Result<(), CommunicationError> {
+        self.0.fail(message)
     }
 
     /// An error on one rank is an error on all: a rank without one gets the message of the first rank that has one.
@@ -127,6 +137,44 @@ impl Ranks {
         bytes.map_err(|error| ParallelError::from(error).into())
     }
 
+    /// The bytes of every rank, in their order, on all ranks.
+    ///
+    /// ```
+    /// use circulant::parallel::Ranks;
+    ///
+    /// let ranks = Ranks::default(); // a single process
+    /// assert_eq!(ranks.gather(vec![1, 2])?, [[1, 2]]);
+    /// # Ok::<(), circulant::parallel::ParallelError>(())
+    /// ```
+    pub fn gather(&self, own: Vec<u8>) -> Result<Vec<Vec<u8>>, ParallelError> {
+        if self.is_alone() {
+            return Ok(vec![own]);
+        }
+        let mut own = Some(own);
+        let part = |rank| {
+            let own = own.take_if(|_| rank == self.rank());
+            self.broadcast_bytes(rank, own.unwrap_or_default())
+        };
+        let parts = (0..self.size()).map(part);
+        Ok(parts.collect::<Result<_, _>>()?)
+    }
+
+    /// The values of all ranks, one after another, on all ranks.
+    pub(crate) fn concatenate<T: bytemuck::Pod>(
+        &self,
+        own: Vec<T>,
+    ) -> Result<Vec<T>, ParallelError> {
+        if self.is_alone() {
+            return Ok(own);
+        }
+        let parts = self.gather(bytemuck::cast_slice(&own).to_vec())?;
+        let whole = |part: Vec<u8>| {
+            let values = part.chunks_exact(size_of::<T>());
+            values.map(bytemuck::pod_read_unaligned).collect::<Vec<T>>()
+        };
+        Ok(parts.into_iter().flat_map(whole).collect())
+    }
+
     /// The bytes of a rank, on all ranks.
     fn broadcast_bytes(&self, from: usize, own: Vec<u8>) -> Result<Vec<u8>, CommunicationError> {
         let mut length = (own.len() as u64).to_le_bytes();
@@ -148,16 +196,29 @@ impl Ranks {
             let own = if expected == own.as_bytes() {
                 Ok(())
             } else {
+                let expected = String::from_utf8_lossy(&expected);
+                let (expected, found) = (differing(&expected, own), differing(own, &expected));
                 Err(ParallelError::Different {
                     what,
-                    expected: String::from_utf8_lossy(&expected).into_owned(),
-                    found: own.clone(),
+                    expected,
+                    found,
                 })
             };
             self.agree(own)?;
         }
         Ok(())
     }
+}
+
+/// The lines of a text that are not those of another one: of many settings those that differ.
+fn differing(own: &str, other: &str) -> String {
+    let (own, other): (Vec<&str>, Vec<&str>) = (own.lines().collect(), other.lines().collect());
+    if own.len() != other.len() {
+        return own.join(" ");
+    }
+    let pairs = own.iter().zip(other).filter(|(own, other)| *own != other);
+    let lines = pairs.map(|(own, _)| own.trim().trim_end_matches(','));
+    lines.collect::<Vec<_>>().join(", ")
 }
 
 /// What the same numbers depend on beside data and settings.

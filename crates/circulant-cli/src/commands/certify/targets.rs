@@ -14,6 +14,7 @@ use crate::experiments::folder::pretty;
 use crate::experiments::progress::Busy;
 use crate::experiments::regression::LoadedRegression;
 use crate::files::write;
+use crate::ranks::say;
 
 /// The interval whose half is the tolerance unless another one is given.
 const COVERAGE: f64 = 0.9;
@@ -136,7 +137,7 @@ impl Certify {
                 _ => csv(&rows),
             };
             write(&file.path, text.as_bytes())?;
-            eprintln!("{} inputs in {}", rows.len(), file.path.display());
+            say!("{} inputs in {}", rows.len(), file.path.display());
         }
         if self.json {
             return print(&json_line(&summary)?);

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::ranks::{say, speaks};
 use circulant_data::fetch::Progress;
 
 /// Shows a fetch.
@@ -17,7 +18,7 @@ impl Display {
     /// Looks at what stderr is.
     pub fn new() -> Self {
         Self {
-            terminal: stderr().is_terminal(),
+            terminal: speaks() && stderr().is_terminal(),
             bar: Mutex::new(None),
         }
     }
@@ -31,15 +32,15 @@ impl Display {
 
 impl Progress for Display {
     fn note(&self, text: &str) {
-        eprintln!("{text}");
+        say!("{text}");
     }
 
     fn start(&self, what: &str, done: u64, total: Option<u64>) {
         if !self.terminal {
             let total = total.map_or("unknown size".to_owned(), size);
             return match done {
-                0 => eprintln!("{what}: {total}"),
-                _ => eprintln!("{what}: {total}, resuming after {}", size(done)),
+                0 => say!("{what}: {total}"),
+                _ => say!("{what}: {total}, resuming after {}", size(done)),
             };
         }
         let bar = match total {

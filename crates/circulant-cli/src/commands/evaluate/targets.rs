@@ -9,6 +9,7 @@ use crate::commands::output::{json_line, print};
 use crate::experiments::conformal::Guarantee;
 use crate::experiments::intervals::IntervalReport;
 use crate::experiments::regression::{LoadedRegression, TargetMetrics};
+use crate::ranks::say;
 
 impl Evaluate {
     pub(super) fn targets(&self, run: &LoadedRegression) -> anyhow::Result<()> {
@@ -29,7 +30,7 @@ impl Evaluate {
             None if self.held_out || has_held_out => run.held_out()?,
             None => {
                 let place = &run.folder.config.data.train;
-                eprintln!(
+                say!(
                     "{place}: the rows that the model has learned from; name others with --data, or train with --validation"
                 );
                 ensure!(

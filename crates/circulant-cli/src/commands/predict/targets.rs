@@ -8,6 +8,7 @@ use crate::commands::output::{RowFormat, print};
 use crate::experiments::regression::LoadedRegression;
 use crate::experiments::version::VERSION;
 use crate::files::write;
+use crate::ranks::say;
 
 /// The probability inside of the interval.
 const COVERAGE: f64 = 0.9;
@@ -49,7 +50,7 @@ impl Predict {
             None => found.interval(COVERAGE)?,
             Some(guarantee) => {
                 let calibrated = guarantee.calibrate_intervals(run, samples, self.seed)?;
-                eprintln!("{}", calibrated.line());
+                say!("{}", calibrated.line());
                 calibrated.of(&found)?
             }
         };
@@ -80,7 +81,7 @@ impl Predict {
                     }
                 };
                 write(&file.path, &bytes)?;
-                eprintln!("{} predictions in {}", rows.len(), file.path.display());
+                say!("{} predictions in {}", rows.len(), file.path.display());
                 Ok(())
             }
         }

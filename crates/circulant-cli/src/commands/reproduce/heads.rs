@@ -13,6 +13,7 @@ use crate::experiments::heads::settings::{heads, shared};
 use crate::experiments::heads::{HeadsPlan, plain};
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::variant::SharedPlan;
+use crate::ranks::{first_only, folder, say};
 use circulant_data::Normalisation;
 
 /// Bayesian heads on frozen features of CIFAR-10, with its corruptions as out-of-distribution data.
@@ -86,9 +87,11 @@ impl Heads {
             corrupted: self.corrupted,
             published: self.cifar10_c.clone(),
         };
-        let done = request.compute(&options, &Display::new(), &interrupt)?;
-        if let Some(speed) = done.speed() {
-            eprintln!("features of {} images, {speed:.1} per second", done.images);
+        let compute = || request.compute(&options, &Display::new(), &interrupt);
+        if let Some(done) = first_only(compute)?
+            && let Some(speed) = done.speed()
+        {
+            say!("features of {} images, {speed:.1} per second", done.images);
         }
         let sets = request.load()?;
         let mut settings = shared();
@@ -117,12 +120,14 @@ impl Heads {
                 seeds: self.seeds.clone(),
                 settings,
                 samples: self.samples,
-                out: self.out.clone(),
+                out: folder(&self.out)?,
             },
         };
         let experiment = plan.run(&interrupt)?;
-        eprintln!("writing the report");
-        let results = experiment.write()?;
+        say!("writing the report");
+        let Some(results) = first_only(|| experiment.write())? else {
+            return Ok(());
+        };
         let table = || plain(&experiment, &results);
         finish(self.json, &results, table, &self.out)
     }

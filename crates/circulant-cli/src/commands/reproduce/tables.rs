@@ -11,6 +11,7 @@ use crate::experiments::config::RunConfig;
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::tables::results::text;
 use crate::experiments::tables::{TablesPlan, sets};
+use crate::ranks::folder;
 
 /// Tables with given splits, regression and classification, with one default setting for all of them.
 ///
@@ -83,7 +84,7 @@ impl Tables {
             seed: self.seed,
             settings,
             validate: self.validate,
-            out: self.out.clone(),
+            out: folder(&self.out)?,
         };
         let results = plan.run(&interrupt)?;
         finish(self.json, &results, || text(&results), &self.out)

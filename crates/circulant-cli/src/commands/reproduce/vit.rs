@@ -17,6 +17,7 @@ use crate::experiments::vit::curvature::CurvatureSettings;
 use crate::experiments::vit::sets::{VitRequest, VitSets};
 use crate::experiments::vit::settings::{Projections, VitConfig, VitData, VitModel, VitTraining};
 use crate::experiments::vit::{VitPlan, plain};
+use crate::ranks::{first_only, first_then_others, folder, say};
 use circulant_data::Normalisation;
 
 /// Vision transformers with dense and with spectral projections, trained alike on CIFAR-10 or Tiny ImageNet.
@@ -92,7 +93,8 @@ impl Vit {
             size: self.size,
             validation: self.validation,
         };
-        let sets = VitSets::load(&request, &options, &Display::new())?;
+        let load = || VitSets::load(&request, &options, &Display::new());
+        let sets = first_then_others(load)?;
         let configs = self.configs(&sets)?;
         let plan = VitPlan {
             configs,
@@ -105,11 +107,13 @@ impl Vit {
                 ..CurvatureSettings::default()
             }),
             sets,
-            out: self.out.clone(),
+            out: folder(&self.out)?,
         };
         let experiment = plan.run(&interrupt)?;
-        eprintln!("writing the report");
-        let results = experiment.write()?;
+        say!("writing the report");
+        let Some(results) = first_only(|| experiment.write())? else {
+            return Ok(());
+        };
         let table = || plain(&results, experiment.plan.sets.paper);
         finish(self.json, &results, table, &self.out)
     }

@@ -17,6 +17,7 @@ use crate::experiments::regression::{LoadedRegression, TargetMetrics, labelled};
 use crate::experiments::table::{LearnedTable, images, learn};
 use crate::experiments::training::train_targets;
 use crate::experiments::{Held, auto, source};
+use crate::ranks::say;
 
 /// Flags about the columns of a table.
 #[derive(Debug, Clone, Default, Args)]
@@ -193,7 +194,7 @@ impl Train {
         let learned = learn(raw, &config.data)?;
         let source = learned.training.inputs.source().to_owned();
         for note in &learned.notes {
-            eprintln!("{source}: {note}");
+            say!("{source}: {note}");
         }
         let target = config.data.table.get_or_insert_with(TableOptions::default);
         target.target = Some(learned.schema.target.clone());
@@ -216,7 +217,7 @@ impl Train {
                 let normalisation = &config.data.normalisation;
                 let data = source::labelled(&held.training, normalisation, classes, weight)?;
                 let chosen = auto::classifier(&config, &data, columns, watch)?;
-                eprintln!("{source}: {}", chosen.line);
+                say!("{source}: {}", chosen.line);
                 config = chosen.config;
             }
             return Ok(Prepared::Classes(
@@ -236,7 +237,7 @@ impl Train {
         if auto {
             let data = labelled(&learned.training, &learned.schema)?;
             let chosen = auto::regression(&config, &data, columns, likelihood, watch)?;
-            eprintln!("{source}: {}", chosen.line);
+            say!("{source}: {}", chosen.line);
             config = chosen.config;
         }
         let folder = RunFolder::create(out, config, facts)?;
@@ -268,10 +269,12 @@ impl Train {
         };
         let metrics = loaded.evaluate(&part, SAMPLES, seed)?;
         if metrics.report.rmse >= 0.95 * metrics.rmse_of_mean {
-            eprintln!(
+            say!(
                 "warning: an error of {:.4} on {} {what} rows is no better than always answering the mean ({:.4}); try more \
                  --steps, or another --learning-rate",
-                metrics.report.rmse, metrics.report.rows, metrics.rmse_of_mean
+                metrics.report.rmse,
+                metrics.report.rows,
+                metrics.rmse_of_mean
             );
         }
         let validation = learned.validation.is_some().then_some(metrics);

@@ -28,6 +28,7 @@ use super::progress::WorkProgress;
 use super::regression::{labelled, predict};
 use super::source::{self, tensor};
 use super::table::images;
+use crate::ranks::{alone, first_only, ranks};
 use crate::report::{Block, Document, Section};
 
 /// What is to be done.
@@ -48,6 +49,25 @@ pub struct TablesPlan {
     pub out: PathBuf,
 }
 
+/// What every rank makes of its own split, by itself; on all ranks.
+fn shared_out(
+    round: &[usize],
+    work: impl FnOnce(usize) -> anyhow::Result<SplitResult>,
+) -> anyhow::Result<Vec<SplitResult>> {
+    let ranks = ranks();
+    let own = round.get(ranks.rank()).map(|&split| alone(|| work(split)));
+    let own = ranks.agree(own.transpose())?;
+    if ranks.is_alone() {
+        return Ok(own.into_iter().collect());
+    }
+    let own = own.map(|result| serde_json::to_vec(&result)).transpose()?;
+    let parts = ranks.gather(own.unwrap_or_default())?;
+    let parts = parts.iter().filter(|part| !part.is_empty());
+    Ok(parts
+        .map(|part| serde_json::from_slice(part))
+        .collect::<Result<_, _>>()?)
+}
+
 impl TablesPlan {
     /// Runs what is not done yet, and writes the report.
     pub fn run(&self, interrupt: &Interrupt) -> anyhow::Result<TableResults> {
@@ -60,14 +80,21 @@ impl TablesPlan {
             let set = sets::read(name, path)?;
             let splits = self.splits.min(set.splits.len());
             let mut progress = WorkProgress::new(name, splits as u64);
-            for split in 0..splits {
-                let is_done = |line: &SplitResult| line.set == *name && line.split == split;
-                if !done.iter().any(is_done) {
-                    let result = self.split(&set, split, interrupt)?;
+            let is_done = |split: usize| {
+                done.iter()
+                    .any(|line| line.set == *name && line.split == split)
+            };
+            let open: Vec<usize> = (0..splits).filter(|&split| !is_done(split)).collect();
+            let mut finished = splits - open.len();
+            // Every rank has a split of its own at a time.
+            for round in open.chunks(ranks().size()) {
+                let results = shared_out(round, |split| self.split(&set, split, interrupt))?;
+                for result in results {
                     log.add(&result)?;
                     done.push(result);
                 }
-                progress.at(split as u64 + 1, String::new);
+                finished += round.len();
+                progress.at(finished as u64, String::new);
             }
             progress.clear();
         }
@@ -93,7 +120,7 @@ impl TablesPlan {
                 self.settings(0).to_toml(),
             ),
         };
-        write_report(&self.out, &document, &results)?;
+        first_only(|| write_report(&self.out, &document, &results))?;
         Ok(results)
     }
 

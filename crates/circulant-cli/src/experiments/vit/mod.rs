@@ -27,6 +27,7 @@ use self::training::VitRun;
 use super::evaluation::labels_of;
 use super::folder::{DataFacts, write_report};
 use super::interrupt::Interrupt;
+use crate::ranks::{bring, first_only, ranks};
 use circulant::metrics::ClassMetrics;
 
 pub use report::document;
@@ -116,6 +117,7 @@ impl VitPlan {
     fn outcome(&self, folder: VitFolder) -> anyhow::Result<VitOutcome> {
         let config = &folder.config;
         let name = &config.model.projection.name();
+        bring(&folder.best())?;
         let (model, _) = folder.model(&folder.best())?;
         let title = format!("{name}, test set");
         let values = logits(&model, &self.sets.test, &config.data.normalisation, &title)?;
@@ -128,13 +130,14 @@ impl VitPlan {
             .find(|other| other.model == config.model);
         let settings = self.curvature.filter(|_| first == Some(config));
         let validation = &self.sets.images.validation;
-        let curvature = settings.map(|settings| measure_best(&folder, validation, &settings, name));
+        let measure = |settings| first_only(|| measure_best(&folder, validation, &settings, name));
+        let curvature = settings.map(measure).transpose()?.flatten();
         Ok(VitOutcome {
             epochs: folder.epochs()?,
             folder,
             test,
             diagram,
-            curvature: curvature.transpose()?,
+            curvature,
         })
     }
 
@@ -168,7 +171,9 @@ impl VitPlan {
             let Some(done) = open.map(|run| run.epochs().len()).min() else {
                 return Ok(TrainingEnd::Finished);
             };
-            if !self.has_time(runs, done) {
+            // By the clock of rank 0.
+            let ranks = ranks();
+            if ranks.any(ranks.is_first() && !self.has_time(runs, done))? {
                 return Ok(TrainingEnd::Budget);
             }
             for run in &mut *runs {
@@ -176,7 +181,7 @@ impl VitPlan {
                     continue;
                 }
                 let title = run.folder().config.name();
-                if !run.epoch(interrupt, &title)? || interrupt.is_asked() {
+                if !run.epoch(interrupt, &title)? || interrupt.is_asked_anywhere()? {
                     bail!(
                         "stopped in {title}; the same command resumes there (--out {})",
                         self.out.display()

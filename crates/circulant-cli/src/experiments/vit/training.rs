@@ -9,6 +9,7 @@ use circulant::data::{Augmentation, BatchOrder};
 use circulant::metrics::Logits;
 use circulant::models::VisionTransformer;
 use circulant::noise::NoiseKey;
+use circulant::parallel::Ranks;
 use circulant::train::{Trainer, TrainingError};
 
 use super::super::evaluation::labels_of;
@@ -19,6 +20,7 @@ use super::evaluation::{classify, logits};
 use super::folder::{EpochLine, VitFolder, best_epoch};
 use super::report::curves;
 use crate::files::write;
+use crate::ranks::ranks;
 use circulant_data::ImageSet;
 
 /// Between two checkpoints within an epoch.
@@ -83,6 +85,7 @@ pub struct VitRun<'a> {
     images: &'a VitImages,
     labels: Vec<usize>,
     validation_labels: Vec<usize>,
+    ranks: Ranks,
     trainer: Trainer<VisionTransformer>,
     order: BatchOrder,
     per_epoch: u64,
@@ -103,10 +106,17 @@ impl<'a> VitRun<'a> {
         let model = config
             .model
             .init(&folder.facts.data, config.training.seed)?;
-        let mut trainer = Trainer::new(model, config.trainer(per_epoch))?;
+        let ranks = ranks();
+        ranks.ensure_shared(batch)?;
+        ranks.compare(&[
+            ("the data", folder.facts.data.fingerprint.clone()),
+            ("the settings", config.to_toml()),
+        ])?;
+        let trainer = Trainer::new(model, config.trainer(per_epoch))?;
+        let mut trainer = trainer.with_ranks(ranks.clone())?;
         let (mut partial, mut seconds) = (Partial::default(), 0.0);
         let mut epochs = Vec::new();
-        if folder.last().exists() {
+        if ranks.any(ranks.is_first() && folder.last().exists())? {
             let anew = || {
                 format!(
                     "cannot resume {}; put a whole copy of its files back, or delete the folder and train anew",
@@ -133,6 +143,7 @@ impl<'a> VitRun<'a> {
             labels: labels_of(set)?,
             validation_labels: labels_of(&images.validation)?,
             images,
+            ranks,
             trainer,
             order,
             per_epoch,
@@ -193,8 +204,11 @@ impl<'a> VitRun<'a> {
                     humantime::format_duration(left)
                 )
             });
-            let asked = interrupt.is_asked() && steps < self.per_epoch;
-            if asked || saved.elapsed() > CHECKPOINT_EVERY {
+            // The clock of rank 0 counts.
+            let is_due = self.ranks.is_first() && saved.elapsed() > CHECKPOINT_EVERY;
+            let [asked, due] = self.ranks.counts([interrupt.is_asked(), is_due])?;
+            let asked = asked > 0 && steps < self.per_epoch;
+            if asked || due > 0 {
                 self.save_last()?;
                 saved = Instant::now();
             }
@@ -215,7 +229,8 @@ impl<'a> VitRun<'a> {
     fn step(&mut self) -> anyhow::Result<()> {
         let step = self.trainer.steps_done();
         let config = &self.folder.config;
-        let indices = self.order.at(step);
+        let share = self.ranks.share(self.order.batch());
+        let indices = &self.order.at(step)[share.clone()];
         let (mut values, [_, channels, height, width]) = (Vec::new(), self.images.training.shape());
         let image = [channels, height, width];
         self.images
@@ -230,7 +245,7 @@ impl<'a> VitRun<'a> {
             seed: !config.training.seed,
             stream: step,
         };
-        augmentation.apply(&mut values, image, key);
+        augmentation.apply_from(share.start, &mut values, image, key);
         let labels: Vec<usize> = indices.iter().map(|&index| self.labels[index]).collect();
         let shape = [labels.len(), channels, height, width];
         let inputs =

@@ -23,6 +23,8 @@
 
 mod input;
 
+use std::ops::Range;
+
 use burn::config::Config;
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -38,6 +40,7 @@ use super::{GeometryError, Lipschitz, LowerBound, NetworkBound, Target, UpperBou
 use crate::bayes::Bayesian;
 use crate::conformal::ProbabilityBounds;
 use crate::noise::{Noise, Purpose};
+use crate::parallel::Ranks;
 use crate::task::{Classifier, Ensemble};
 
 /// Which posterior samples are averaged, and for which inputs.
@@ -113,6 +116,30 @@ impl PredictiveCertificate {
     /// Whether the predicted class is certain, at least at the input itself.
     pub fn is_certified(&self) -> bool {
         self.certified_difference.get() > 0.0 || self.per_sample.get() > 0.0
+    }
+
+    fn numbers(&self) -> [f64; 6] {
+        [
+            self.class as f64,
+            self.predicted as f64,
+            self.difference,
+            self.certified_difference.get(),
+            self.average.get(),
+            self.per_sample.get(),
+        ]
+    }
+
+    fn from_numbers(numbers: &[f64; 6]) -> Self {
+        let [class, predicted, difference, bounds @ ..] = *numbers;
+        let [certified_difference, average, per_sample] = bounds.map(LowerBound::new);
+        Self {
+            class: class as usize,
+            predicted: predicted as usize,
+            difference,
+            certified_difference,
+            average,
+            per_sample,
+        }
     }
 }
 
@@ -232,6 +259,42 @@ impl<const D: usize> PredictiveBounds<D> {
         inputs: Tensor<D>,
         target: Target<'_>,
     ) -> Result<PredictiveCertificates, GeometryError> {
+        self.certify_on(&Ranks::default(), inputs, target)
+    }
+
+    /// [`Self::certify`] on several ranks ([`crate::parallel`]): all of them call it with all inputs, each certifies whole batches of them,
+    /// and all get everything, the same to the last bit as from a single process.
+    pub fn certify_on(
+        &self,
+        ranks: &Ranks,
+        inputs: Tensor<D>,
+        target: Target<'_>,
+    ) -> Result<PredictiveCertificates, GeometryError> {
+        let batches = inputs.dims()[0].div_ceil(self.config.batch.max(1));
+        let own = self.certify_batches(ranks.share(batches), inputs, target);
+        if ranks.is_alone() {
+            return own;
+        }
+        let own = ranks.agree(own)?;
+        let numbers = own.inputs.iter().flat_map(PredictiveCertificate::numbers);
+        let numbers = ranks.concatenate(numbers.collect())?;
+        let rows = numbers.as_chunks().0;
+        Ok(PredictiveCertificates {
+            inputs: rows
+                .iter()
+                .map(PredictiveCertificate::from_numbers)
+                .collect(),
+            ..own
+        })
+    }
+
+    /// With the certificates of some batches only.
+    fn certify_batches(
+        &self,
+        share: Range<usize>,
+        inputs: Tensor<D>,
+        target: Target<'_>,
+    ) -> Result<PredictiveCertificates, GeometryError> {
         let inputs = MeasuredInputs::new(inputs)?;
         let samples = &self.samples[..];
         let errors = self.errors(&inputs, 0.0)?;
@@ -250,7 +313,7 @@ impl<const D: usize> PredictiveBounds<D> {
             probability: UpperBound::new(rounding),
         };
         let mut found = Vec::with_capacity(inputs.norms.len());
-        self.batches(&inputs, |start, logits| {
+        self.batches(share, &inputs, |start, logits| {
             let predicted = predicted(logits)?;
             let norms = &inputs.norms[start..][..logits.rows];
             let classes = match checked_labels(target, inputs.norms.len(), logits.classes)? {
@@ -318,7 +381,8 @@ impl<const D: usize> PredictiveBounds<D> {
             lower: Vec::new(),
             upper: Vec::new(),
         };
-        self.batches(&inputs, |_, logits| {
+        let all = inputs.norms.len().div_ceil(self.config.batch.max(1));
+        self.batches(0..all, &inputs, |_, logits| {
             let row = |row: usize| -> Vec<[f64; 2]> {
                 let softmax = (0..count).map(|s| Softmax::new(logits.of(s, row)));
                 let softmax: Vec<Softmax> = softmax.collect();
@@ -364,9 +428,10 @@ impl<const D: usize> PredictiveBounds<D> {
         })
     }
 
-    /// Calls `work` with the index of the first input of every batch, and the logits of all samples.
+    /// Calls `work` with the index of the first input of every one of these batches, and the logits of all samples.
     fn batches(
         &self,
+        share: Range<usize>,
         inputs: &MeasuredInputs<D>,
         mut work: impl FnMut(usize, &BatchLogits) -> Result<(), GeometryError>,
     ) -> Result<(), GeometryError> {
@@ -376,7 +441,7 @@ impl<const D: usize> PredictiveBounds<D> {
             self.samples.len(),
         );
         let classes = self.samples[0].classes;
-        for start in (0..all).step_by(batch) {
+        for start in share.map(|index| index * batch) {
             let rows = batch.min(all - start);
             let logits = (self.ensemble)(inputs.tensor.clone().narrow(0, start, rows));
             let found = checked_classes(&logits.dims()[1..], rows)?;
