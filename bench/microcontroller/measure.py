@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Flash, RAM and instructions per input of a network on a Cortex-M4F in QEMU, beside dense int8 perceptrons.
 
-    python3 bench/microcontroller/measure.py RUN [--circulant target/release/circulant] [--images 1000]
+    python3 bench/microcontroller/measure.py RUN... [--circulant target/release/circulant] [--images 1000]
 
-RUN is a run of 28 x 28 images in ten classes that `circulant train --data mnist` made. Needs numpy, arm-none-eabi-gcc and
+RUN is a run of 28 x 28 images in ten classes that `circulant train --data mnist` made; the perceptrons are as accurate as
+the first one. Needs numpy, arm-none-eabi-gcc and
 qemu-system-arm (Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm), and a Rust target (rustup's, or what
 tools/rustc-with-source.sh makes). Everything is checked: the device must give the classes and probabilities that the
 exported model gives on this machine.
@@ -168,7 +169,7 @@ def build_c(members, width, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path)
+    parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--circulant", type=Path, default=ROOT / "target/release/circulant")
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=12, help="of the perceptrons")
@@ -182,23 +183,24 @@ def main():
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model = folder / "model.circ"
-        exported = json.loads(run([arguments.circulant, "export", arguments.run, "--to", "edge", "--quantise", arguments.quantise,
-                                   "--out", model, "--json", "--data", "mnist", "--first", arguments.images]))
-        np.save(folder / "images.npy", images.reshape(-1, 1, 28, 28))
-        for samples in (1, 8, 32, 0):
-            elf = build_rust(model, exported["memory"], max(samples, 1), samples == 0, arguments.target_dir)
-            found = simulate(elf, images, folder)
-            found["name"] = f"circulant, S = {samples}" if samples else "circulant, moments"
-            rows.append(found)
-            print(found["name"], {k: v for k, v in found.items() if k in ("flash", "static", "stack", "instructions")},
-                  "accuracy", float((found["classes"] == labels).mean()), flush=True)
-            if samples == 8:
-                # The desktop: the same runtime on this machine, by the exported C program's arithmetic in Rust.
-                row = next(r for r in exported["rows"] if "sums" in r["name"])
-                assert abs(float((found["classes"] == labels).mean()) - row["accuracy"]) < 2e-3, row
+        goal = None
+        for run_folder in arguments.runs:
+            model = folder / "model.circ"
+            exported = json.loads(run([arguments.circulant, "export", run_folder, "--to", "edge", "--quantise", arguments.quantise,
+                                       "--out", model, "--json", "--data", "mnist", "--first", arguments.images]))
+            sums = next(r for r in exported["rows"] if "sums" in r["name"])
+            goal = goal or sums["accuracy"]
+            for samples in (1, 8, 32, 0):
+                elf = build_rust(model, exported["memory_for_sums"], max(samples, 1), samples == 0, arguments.target_dir)
+                found = simulate(elf, images, folder)
+                found["name"] = f"{run_folder.name}, " + (f"S = {samples}" if samples else "moments")
+                rows.append(found)
+                print(found["name"], {k: v for k, v in found.items() if k in ("flash", "static", "stack", "instructions")},
+                      "accuracy", float((found["classes"] == labels).mean()), flush=True)
+                if samples == 8:
+                    # What the export computed on this machine.
+                    assert abs(float((found["classes"] == labels).mean()) - sums["accuracy"]) < 2e-3, sums
         # The narrowest perceptron that is as accurate on these images as the network is.
-        goal = next(r for r in exported["rows"] if "sums" in r["name"])["accuracy"]
         for width in (6, 8, 10, 12, 14, 16, 20, 24, 32):
             member = quantised(perceptron(train, train_labels, width, 0, arguments.epochs), train)
             reached = accuracy_of(member, images, labels)

@@ -31,6 +31,7 @@ static cpx input_values[CIRCULANT_COMPLEX], spectrum[CIRCULANT_COMPLEX], work[CI
 static cpx prime_values[CIRCULANT_PRIME + 1];
 static float coordinates[CIRCULANT_COORDINATES], values[CIRCULANT_VALUES], next_values[CIRCULANT_VALUES];
 static float logits[CIRCULANT_CLASSES];
+static cpx channel_sums[CIRCULANT_SUMS];
 
 static uint32_t u32_at(const uint8_t *p) {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -148,10 +149,10 @@ int circulant_init(void) {
     return 0;
 }
 
-/* Noise: Philox4x32-10 and Box-Muller, in groups of 256 values as the desktop makes them. */
+/* Noise. Weights are drawn with the desktop's: Philox4x32-10 and Box-Muller in groups of 256 values. Sums are drawn with a hash
+ * of a counter and a table of quantiles. Either way a value depends on its index alone. */
 
-typedef struct { uint64_t seed, stream; uint32_t next, count; float group[256]; } noise;
-static noise normals;
+typedef struct { uint64_t seed, stream; uint32_t key[2]; int weights; } noise;
 
 static uint64_t mix(uint64_t x) {
     x += 0x9E3779B97F4A7C15u;
@@ -187,48 +188,68 @@ static void pair(uint32_t radius, uint32_t angle, float *cosine, float *sine) {
     *sine = length * sinf(turn);
 }
 
-static void start_noise(uint64_t seed, uint64_t stream, uint32_t count) {
-    normals.seed = mix(seed ^ mix(4));
-    normals.stream = stream;
-    normals.next = 0;
-    normals.count = count;
+static noise noise_of(const gaussian *g, uint64_t seed, int64_t sample, int weights) {
+    noise n;
+    uint64_t key;
+    n.seed = mix(seed ^ mix(4));
+    n.stream = (uint64_t)sample << 16 | g->stream;
+    n.weights = weights;
+    key = mix(n.seed ^ mix(n.stream));
+    n.key[0] = (uint32_t)key;
+    n.key[1] = (uint32_t)(key >> 32);
+    return n;
 }
 
-static float normal(void) {
-    uint32_t place = normals.next % 256u;
-    if (place == 0) {
-        uint32_t block, left = normals.count - normals.next;
-        for (block = 0; block < 64u && block < left; block++) {
-            uint32_t w[4];
-            philox(normals.seed, normals.stream, normals.next / 4u + block, w);
-            pair(w[0], w[2], &normals.group[block], &normals.group[block + 128]);
-            pair(w[1], w[3], &normals.group[block + 64], &normals.group[block + 192]);
-        }
+static uint32_t word_at(const noise *n, uint32_t index) {
+    uint32_t x = index * 0x9e3779b9u ^ n->key[0];
+    x = (x ^ x >> 16) * 0x21f0aaadu + n->key[1];
+    x = (x ^ x >> 15) * 0xd35a2d97u;
+    return x ^ x >> 15;
+}
+
+/* The value that the upper 16 bits of a word choose. */
+static float normal_of(uint32_t word) {
+    uint32_t tail = (word >> 16 & 0x7fffu) << 1 | 1u, octave = 15, place, part;
+    int32_t high, low, size;
+    while (!(tail >> octave & 1u)) octave--;
+    tail <<= 31u - octave;
+    place = octave << 4 | (tail >> 27 & 15u);
+    part = tail >> 16 & 0x7ffu;
+    high = circulant_quantiles[place];
+    low = circulant_quantiles[place + 1];
+    size = high - (((high - low) * (int32_t)part + 1024) >> 11);
+    return (float)(word >> 31 ? -size : size) * (1.0f / 4096.0f);
+}
+
+static float normal_at(const noise *n, uint32_t index) {
+    if (n->weights) {
+        uint32_t at = index % 256u, own = at % 128u, w[4];
+        float cosine, sine;
+        philox(n->seed, n->stream, (uint64_t)(index / 256u) * 64u + own % 64u, w);
+        pair(w[own / 64u], w[own / 64u + 2], &cosine, &sine);
+        return at < 128u ? cosine : sine;
     }
-    normals.next++;
-    return normals.group[place];
+    return normal_of(word_at(n, index));
 }
 
-/* Values of a parameter in order: of a draw (sample >= 0), or its mean. */
+/* Values of a parameter: of a draw (sample >= 0), or its mean. */
 
 static float xi[64];
-static uint32_t drawn;
+static noise own_noise;
 
-static void start_values(const gaussian *g, uint64_t seed, int64_t sample) {
+static void start_values(const gaussian *g, uint64_t seed, int64_t sample, int weights) {
     int r;
-    drawn = 0;
     if (sample < 0 || g->kind == 0) return;
-    start_noise(seed, (uint64_t)sample << 16 | g->stream, (uint32_t)g->rank + g->count);
-    for (r = 0; r < g->rank; r++) xi[r] = normal();
+    own_noise = noise_of(g, seed, sample, weights);
+    for (r = 0; r < g->rank; r++) xi[r] = normal_at(&own_noise, (uint32_t)r);
 }
 
-static float next_value(const gaussian *g, int64_t sample) {
-    uint32_t i = drawn++;
+static float value_at(const gaussian *g, int64_t sample, uint32_t i) {
     float value = mean_at(g, i);
     int r;
     if (sample < 0 || g->kind == 0) return value;
     for (r = 0; r < g->rank; r++) value += factor_at(g, i * (uint32_t)g->rank + (uint32_t)r) * xi[r];
-    return value + deviation_at(g, i) * normal();
+    return value + deviation_at(g, i) * normal_at(&own_noise, (uint32_t)g->rank + i);
 }
 
 /* The transform sum_t in[t * stride] w^(kt), w = exp(-2 pi i/n), by splitting off prime factors. */
@@ -366,17 +387,88 @@ static void load(const layer *first, const float *x) {
     }
 }
 
-/* next = layer(values) before bias and activation; input_values holds the spectrum of values. */
-static void convolve(const layer *own, uint64_t seed, int64_t sample) {
+/* Sums over the channels of a first layer, as the Rust runtime's sums.rs describes them: per output and bin the mean, the parts
+ * of the factor, and the root of the covariance. */
+
+#define PARTS(g) ((uint32_t)(g)->rank + 3u)
+
+static void add_scaled(cpx *sum, cpx value, float scale) {
+    sum->re += scale * value.re;
+    sum->im += scale * value.im;
+}
+
+static void prepare_sums(const layer *own) {
+    uint32_t in = own->size[0], out = own->size[1], height = own->size[2], width = own->size[3], bins = width / 2 + 1;
+    uint32_t u, v, c, o, parts = PARTS(&own->weights), i;
+    const gaussian *g = &own->weights;
+    memset(channel_sums, 0, sizeof channel_sums);
+    for (u = 0; u < height; u++) for (v = 0; v < bins; v++) {
+        int count, conjugate, part, r;
+        uint32_t at = bin_at(u, v, height, width, &count, &conjugate);
+        for (o = 0; o < out; o++) {
+            cpx *sums_at = channel_sums + ((size_t)o * height * bins + u * bins + v) * parts;
+            for (c = 0; c < in; c++) {
+                cpx x = input_values[(c * height + u) * bins + v], factor = x;
+                for (part = 0; part < count; part++) {
+                    uint32_t coordinate = ((at + (uint32_t)part) * in + c) * out + o;
+                    float deviation = deviation_at(g, coordinate);
+                    add_scaled(&sums_at[0], factor, mean_at(g, coordinate));
+                    for (r = 0; r < g->rank; r++) {
+                        add_scaled(&sums_at[1 + r], factor, factor_at(g, coordinate * (uint32_t)g->rank + (uint32_t)r));
+                    }
+                    sums_at[parts - 2].re += deviation * factor.re * deviation * factor.re;
+                    sums_at[parts - 2].im += deviation * factor.re * deviation * factor.im;
+                    sums_at[parts - 1].re += deviation * factor.im * deviation * factor.im;
+                    factor.re = conjugate ? x.im : -x.im;
+                    factor.im = conjugate ? -x.re : x.re;
+                }
+            }
+        }
+    }
+    for (i = 0; i < out * height * bins; i++) {
+        cpx *root_of = channel_sums + (size_t)i * parts + parts - 2;
+        float a = sqrtf(root_of[0].re), b = a > 0.0f ? root_of[0].im / a : 0.0f, rest = root_of[1].re - b * b;
+        root_of[0].re = a;
+        root_of[0].im = b;
+        root_of[1].re = rest > 0.0f ? sqrtf(rest) : 0.0f;
+    }
+}
+
+static void draw_sums(const layer *own, uint32_t o, int64_t sample) {
+    uint32_t height = own->size[2], width = own->size[3], bins = width / 2 + 1, u, v, i, parts = PARTS(&own->weights);
+    int r;
+    for (i = 0; i < height * bins; i++) {
+        uint32_t place = o * height * bins + i;
+        const cpx *part = channel_sums + (size_t)place * parts;
+        cpx value = part[0];
+        if (sample >= 0 && own->weights.kind != 0) {
+            uint32_t word = word_at(&own_noise, (uint32_t)own->weights.rank + place);
+            float one = normal_of(word), two = normal_of(word << 16);
+            for (r = 0; r < own->weights.rank; r++) add_scaled(&value, part[1 + r], xi[r]);
+            add_scaled(&value, part[parts - 2], one);
+            value.im += two * part[parts - 1].re;
+        }
+        spectrum[i] = value;
+    }
+    for (u = height / 2 + 1; u < height; u++) for (v = 0; v < bins; v += width / 2 ? width / 2 : 1) {
+        if (v == 0 || 2 * v == width) {
+            spectrum[u * bins + v].re = spectrum[(height - u) * bins + v].re;
+            spectrum[u * bins + v].im = -spectrum[(height - u) * bins + v].im;
+        }
+    }
+}
+
+/* next = layer(values) before bias and activation; input_values holds the spectrum of values, or channel_sums their sums. */
+static void convolve(const layer *own, uint64_t seed, int64_t sample, int weights, int summed) {
     uint32_t k;
-    start_values(&own->weights, seed, sample);
+    start_values(&own->weights, seed, sample, weights);
     if (own->kind == 1) {
-        uint32_t n = own->size[0], modes = own->size[1];
+        uint32_t n = own->size[0], modes = own->size[1], at = 0;
         for (k = 0; k <= n / 2; k++) {
             cpx h = {0.0f, 0.0f};
             if (k < modes) {
-                h.re = next_value(&own->weights, sample);
-                if (k != 0 && 2 * k != n) h.im = next_value(&own->weights, sample);
+                h.re = value_at(&own->weights, sample, at++);
+                if (k != 0 && 2 * k != n) h.im = value_at(&own->weights, sample, at++);
             }
             spectrum[k] = times(input_values[k], h);
         }
@@ -384,9 +476,10 @@ static void convolve(const layer *own, uint64_t seed, int64_t sample) {
     } else {
         uint32_t in = own->size[0], out = own->size[1], height = own->size[2], width = own->size[3];
         uint32_t bins = width / 2 + 1, o, c, u, v;
-        for (k = 0; k < own->weights.count; k++) coordinates[k] = next_value(&own->weights, sample);
+        for (k = 0; !summed && k < own->weights.count; k++) coordinates[k] = value_at(&own->weights, sample, k);
         for (o = 0; o < out; o++) {
-            for (u = 0; u < height; u++) for (v = 0; v < bins; v++) {
+            if (summed) draw_sums(own, o, sample);
+            for (u = 0; !summed && u < height; u++) for (v = 0; v < bins; v++) {
                 int parts, conjugate;
                 uint32_t at = bin_at(u, v, height, width, &parts, &conjugate);
                 cpx sum = {0.0f, 0.0f};
@@ -407,26 +500,27 @@ static void convolve(const layer *own, uint64_t seed, int64_t sample) {
     }
 }
 
-static void add_bias(const layer *own, uint64_t seed, int64_t sample, float *out) {
+static void add_bias(const layer *own, uint64_t seed, int64_t sample, int weights, float *out) {
     uint32_t i, each = own->outputs / own->bias.count;
     float bias = 0.0f;
-    start_values(&own->bias, seed, sample);
+    start_values(&own->bias, seed, sample, weights);
     for (i = 0; i < own->outputs; i++) {
-        if (i % each == 0) bias = next_value(&own->bias, sample);
+        if (i % each == 0) bias = value_at(&own->bias, sample, i / each);
         out[i] += bias;
     }
 }
 
 static void dense(const layer *own, const float *x, uint64_t seed, int64_t sample, int weights, float *out) {
     uint32_t t, k, outputs = own->outputs;
+    noise n;
     if (weights || sample < 0 || own->bias.rank > 0) {
-        start_values(&own->weights, seed, sample);
+        start_values(&own->weights, seed, sample, weights);
         for (k = 0; k < outputs; k++) out[k] = 0.0f;
-        for (t = 0; t < own->inputs; t++) for (k = 0; k < outputs; k++) out[k] += x[t] * next_value(&own->weights, sample);
-        add_bias(own, seed, sample, out);
+        for (t = 0; t < own->inputs; t++) for (k = 0; k < outputs; k++) out[k] += x[t] * value_at(&own->weights, sample, t * outputs + k);
+        add_bias(own, seed, sample, weights, out);
         return;
     }
-    start_noise(seed, (uint64_t)sample << 16 | own->weights.stream | (uint64_t)1 << 63, outputs);
+    n = noise_of(&own->weights, seed, sample, 0);
     for (k = 0; k < outputs; k++) {
         float mean = mean_at(&own->bias, k), spread = deviation_at(&own->bias, k), variance = spread * spread;
         for (t = 0; t < own->inputs; t++) {
@@ -434,7 +528,7 @@ static void dense(const layer *own, const float *x, uint64_t seed, int64_t sampl
             mean += x[t] * mean_at(&own->weights, t * outputs + k);
             variance += part * part;
         }
-        out[k] = mean + sqrtf(variance) * normal();
+        out[k] = mean + sqrtf(variance) * normal_at(&n, k);
     }
 }
 
@@ -451,6 +545,12 @@ static void activate(int activation, float *x, uint32_t count) {
     }
 }
 
+/* Whether sums over the channels of the first layer are drawn: where they take no more memory than its spectra. */
+static int has_sums(void) {
+    const layer *own = &layers[0];
+    return own->kind == 2 && own->size[1] * PARTS(&own->weights) <= own->size[0];
+}
+
 static void forward(const float *x, uint64_t seed, int64_t sample, int weights) {
     int l;
     for (l = 0; l < CIRCULANT_LAYERS; l++) {
@@ -462,10 +562,11 @@ static void forward(const float *x, uint64_t seed, int64_t sample, int weights) 
         if (own->kind == 3) {
             dense(own, x, seed, sample, weights, next_values);
         } else {
+            int summed = l == 0 && !weights && has_sums();
             /* The spectrum of the input serves all draws of a single hidden layer. */
-            if (l > 0 || CIRCULANT_LAYERS > 2) load(own, x);
-            convolve(own, seed, sample);
-            add_bias(own, seed, sample, next_values);
+            if (!summed && (l > 0 || CIRCULANT_LAYERS > 2)) load(own, x);
+            convolve(own, seed, sample, weights, summed);
+            add_bias(own, seed, sample, weights, next_values);
         }
         activate(own->activation, next_values, own->outputs);
         memcpy(values + CIRCULANT_INPUTS, next_values, own->outputs * sizeof(float));
@@ -492,6 +593,7 @@ int circulant_predict(const uint8_t *bytes, const float *floats, const circulant
     memset(prediction, 0, sizeof *prediction);
     memset(squares, 0, sizeof squares);
     load(&layers[0], values);
+    if (has_sums()) prepare_sums(&layers[0]);
     for (s = 0; s < sampling->samples; s++) {
         float highest, total = 0.0f, moment = 0.0f;
         forward(values, sampling->seed, (int64_t)s, sampling->weights);

@@ -1,94 +1,67 @@
 //! Dense layers of one draw: `out = x W + b`.
 
-use circulant_core::random::Normals;
 use circulant_core::{Complex, elementary};
 
-use crate::EdgeError;
 use crate::gaussian::Draw;
 use crate::layer::Layer;
 use crate::memory::{get, set};
 use crate::number::Number;
-use crate::values::share_of;
+use crate::runtime::Draws;
+use crate::values::SQUARES;
 
-/// `out = x W + b` of a draw. With `local` the sums are drawn in the place of the weights: given `x`, sum `k` is normal with
+/// `out = x W + b` of a draw, or of the mean. Where sums are drawn in the place of weights, sum `k` is, given `x`, normal with
 /// mean `sum_t x_t mean_tk` and variance `sum_t x_t^2 deviation_tk^2`, independent of all others, as it is with drawn
-/// weights.
+/// weights. No `x` exceeds `bound`, where that is known.
 pub(crate) fn dense<T: Number>(
     layer: &Layer<'_>,
-    value: impl Fn(usize) -> T,
+    x: &[Complex<T>],
     draw: Option<Draw>,
-    local: Local,
+    bound: Option<f32>,
     out: &mut [Complex<T>],
-    noise: &mut [Complex<T>],
     xi: &mut [Complex<T>],
-) -> Result<(), EdgeError> {
+) {
     let (inputs, outputs) = (layer.inputs(), layer.outputs());
-    let bias_rank = layer.bias.rank;
-    if let (Some(_), false) = (draw, local.drawn && bias_rank == 0) {
-        (0..outputs).for_each(|k| set(out, k, T::zero()));
-        let mut drawn = layer.weights.values(draw, noise, xi)?;
+    if let Some(draw) = draw
+        && (draw.draws == Draws::Weights || layer.bias.rank > 0)
+    {
+        let drawn = layer.bias.values(Some(draw), xi);
+        (0..outputs).for_each(|k| set(out, k, drawn.at(k)));
+        let drawn = layer.weights.values(Some(draw), xi);
         for t in 0..inputs {
-            let x = value(t);
+            let x = get(x, t);
             for k in 0..outputs {
-                let sum = get(out, k) + x * drawn.draw();
+                let sum = get(out, k) + x * drawn.at(t * outputs + k);
                 set(out, k, sum);
             }
         }
-        let mut drawn = layer.bias.values(draw, noise, xi)?;
-        for k in 0..outputs {
-            let sum = get(out, k) + drawn.draw();
-            set(out, k, sum);
-        }
-        return Ok(());
+        return;
     }
-    let mut normals = match draw {
-        Some(draw) => Some(Normals::new(layer.weights.local_key(draw), outputs, noise)?),
-        None => None,
-    };
-    let spread = draw.is_some();
-    let bound = match local.bound {
-        Some(bound) => bound,
-        None => largest(inputs, &value),
-    };
+    let noise = draw.map(|draw| layer.weights.noise(draw));
+    let bound = bound.unwrap_or_else(|| largest(inputs, x));
     let mut put = |k: usize, (mean, variance): (f32, f32)| {
-        let mean = mean + layer.bias.mean.at::<f32>(k);
-        let mut sum = T::single(mean);
-        if let Some(normals) = &mut normals {
+        let mut sum = T::single(mean + layer.bias.mean.at::<f32>(k));
+        if let Some(noise) = noise {
             let variance = variance + layer.bias.variance(k);
-            sum = sum + T::single(elementary::root(variance)) * normals.draw();
+            sum = sum + T::single(elementary::root(variance)) * noise.at(k);
         }
         set(out, k, sum);
     };
     let mut k = 0;
-    while k + BLOCK <= outputs {
-        let block = columns::<BLOCK, T>(layer, &value, k, spread, bound);
-        block.into_iter().for_each(|sums| {
-            put(k, sums);
-            k += 1;
-        });
-    }
     while k < outputs {
-        let [sums] = columns::<1, T>(layer, &value, k, spread, bound);
-        put(k, sums);
-        k += 1;
+        let block = BLOCK.min(outputs - k);
+        let sums = columns(layer, x, k, noise.is_some(), bound);
+        for &sum in sums.iter().take(block) {
+            put(k, sum);
+            k += 1;
+        }
     }
-    Ok(())
-}
-
-/// How dense layers are computed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Local {
-    /// Whether sums are drawn in the place of weights.
-    pub(crate) drawn: bool,
-    /// What no input exceeds, where it is known.
-    pub(crate) bound: Option<f32>,
 }
 
 /// The largest absolute value, or one if all are zero.
-fn largest<T: Number>(count: usize, value: &impl Fn(usize) -> T) -> f32 {
+fn largest<T: Number>(count: usize, x: &[Complex<T>]) -> f32 {
     let mut largest = 0.0_f32;
     for index in 0..count {
-        let x = value(index).to_single();
+        let x = get(x, index).to_single();
         largest = largest.max(if x < 0.0 { -x } else { x });
     }
     if largest > 0.0 { largest } else { 1.0 }
@@ -99,43 +72,39 @@ const BLOCK: usize = 5;
 /// Rows whose sums of integers cannot overflow.
 const ROWS: usize = 128;
 
-/// Mean and variance of the sums of `N` columns from `first` on; integers of `bound/2^14` stand for inputs of at most `bound`
-/// where weights are integers.
-fn columns<const N: usize, T: Number>(
-    layer: &Layer<'_>,
-    value: &impl Fn(usize) -> T,
+/// Mean and variance of the sums of the columns from `first` on; integers of `bound/2^14` stand for inputs of at most `bound`
+/// where weights are integers. Sums of columns that there are not are of no use.
+#[inline(never)]
+fn columns<'a, T: Number>(
+    layer: &Layer<'a>,
+    x: &[Complex<T>],
     first: usize,
     spread: bool,
     bound: f32,
-) -> [(f32, f32); N] {
+) -> [(f32, f32); BLOCK] {
     let (inputs, outputs) = (layer.inputs(), layer.outputs());
     let weights = &layer.weights;
-    let mut sums = [(0.0, 0.0); N];
+    let mut sums = [(0.0, 0.0); BLOCK];
     let deviations = weights.deviation.filter(|_| spread);
-    if let Some(means) = weights.mean.floats() {
+    let Some(codes) = weights.mean.codes() else {
+        let floats = weights.mean.floats();
         let spreads = deviations.and_then(|deviation| deviation.floats());
         for t in 0..inputs {
-            let (x, place) = (value(t).to_single(), t * outputs + first);
-            if let Some(means) = means.get(place..).and_then(<[_]>::first_chunk::<N>) {
-                for (sum, mean) in sums.iter_mut().zip(means) {
-                    sum.0 += x * f32::from_le_bytes(*mean);
-                }
-            }
-            let spreads = spreads.and_then(|spreads| spreads.get(place..));
-            if let Some(spreads) = spreads.and_then(<[_]>::first_chunk::<N>) {
-                for (sum, spread) in sums.iter_mut().zip(spreads) {
+            let (x, place) = (get(x, t).to_single(), t * outputs + first);
+            let row = |values: Option<&'a [[u8; 4]]>| values?.get(place..)?.first_chunk::<BLOCK>();
+            if let (Some(means), Some(spreads)) = (row(floats), row(spreads)) {
+                // Whole rows of f32 become vectors.
+                let own = sums.iter_mut().zip(means.iter().zip(spreads));
+                for (sum, (mean, spread)) in own {
                     let part = x * f32::from_le_bytes(*spread);
+                    sum.0 += x * f32::from_le_bytes(*mean);
                     sum.1 += part * part;
                 }
+                continue;
             }
-        }
-        return sums;
-    }
-    let Some(codes) = weights.mean.codes() else {
-        for t in 0..inputs {
-            let x = value(t).to_single();
-            for (column, sum) in sums.iter_mut().enumerate() {
-                let index = t * outputs + first + column;
+            let own = sums.iter_mut().zip(first..outputs);
+            for (sum, column) in own {
+                let index = t * outputs + column;
                 sum.0 += x * weights.mean.at::<f32>(index);
                 if let Some(deviation) = deviations {
                     let part = x * deviation.at(index);
@@ -147,23 +116,23 @@ fn columns<const N: usize, T: Number>(
     };
     let spreads = deviations.and_then(|deviation| deviation.codes());
     let factor = 16384.0 / bound;
-    for start in (0..inputs).step_by(ROWS) {
-        let (mut means, mut variances) = ([0_i32; N], [0_u32; N]);
-        for t in start..inputs.min(start + ROWS) {
-            let (x, place) = (value(t).fraction(factor), t * outputs + first);
-            if let Some(codes) = codes.get(place..).and_then(<[u8]>::first_chunk::<N>) {
-                for (mean, &code) in means.iter_mut().zip(codes) {
-                    *mean += x * i32::from(code as i8);
-                }
+    for (part, x) in x[..inputs.div_ceil(2)].chunks(ROWS / 2).enumerate() {
+        let start = part * ROWS;
+        let count = ROWS.min(inputs - start);
+        let (from, end) = (
+            start * outputs + first,
+            (start + count - 1) * outputs + first,
+        );
+        let last = cut_off(codes, end);
+        let own = Rows::new(codes, from, outputs, &last);
+        let means = means(own, x, count, factor);
+        let variances = match spreads {
+            Some((codes, _)) => {
+                let last = cut_off(codes, end);
+                variances(Rows::new(codes, from, outputs, &last), x, count, factor)
             }
-            let spreads = spreads.and_then(|(codes, _)| codes.get(place..));
-            if let Some(codes) = spreads.and_then(<[u8]>::first_chunk::<N>) {
-                let square = ((x * x) >> 18) as u32;
-                for (variance, &code) in variances.iter_mut().zip(codes) {
-                    *variance += square * u32::from(SQUARES[usize::from(code)]);
-                }
-            }
-        }
+            None => [0; BLOCK],
+        };
         for (column, sum) in sums.iter_mut().enumerate() {
             sum.0 += means[column] as f32;
             sum.1 += variances[column] as f32;
@@ -177,14 +146,111 @@ fn columns<const N: usize, T: Number>(
     sums
 }
 
-/// `2^14 share_of(code)^2`.
-const SQUARES: [u16; 256] = {
-    let mut squares = [0; 256];
-    let mut code = 0;
-    while code < squares.len() {
-        let share = share_of(code as u8);
-        squares[code] = (16384.0 * share * share + 0.5) as u16;
-        code += 1;
+/// The block at this place, which may be cut off: then it is filled up with zeros.
+fn cut_off(codes: &[u8], place: usize) -> [u8; BLOCK] {
+    let mut block = [0; BLOCK];
+    let codes = codes.get(place..).unwrap_or(&[]);
+    block
+        .iter_mut()
+        .zip(codes)
+        .for_each(|(to, from)| *to = *from);
+    block
+}
+
+/// `sum_t x_t code_tk`. Written out, as the sums below, so that they stay in registers.
+#[inline(never)]
+fn means<T: Number>(codes: Rows<'_>, x: &[Complex<T>], count: usize, factor: f32) -> [i32; BLOCK] {
+    let (mut a, mut b, mut c, mut d, mut e) = (0, 0, 0, 0, 0);
+    let code = |code: u8| i32::from(code as i8);
+    let mut add = |x, row: &[u8; BLOCK]| {
+        a += x * code(row[0]);
+        b += x * code(row[1]);
+        c += x * code(row[2]);
+        d += x * code(row[3]);
+        e += x * code(row[4]);
+    };
+    let mut pairs = codes.pairs();
+    for pair in &x[..count / 2] {
+        let (first, second) = pairs.next();
+        add(pair.re.fraction(factor), first);
+        add(pair.im.fraction(factor), second);
     }
-    squares
-};
+    if !count.is_multiple_of(2) {
+        add(x[count / 2].re.fraction(factor), codes.last);
+    }
+    [a, b, c, d, e]
+}
+
+/// `sum_t x_t^2 share_tk^2`, times `2^-4`.
+#[inline(never)]
+fn variances<T: Number>(
+    codes: Rows<'_>,
+    x: &[Complex<T>],
+    count: usize,
+    factor: f32,
+) -> [u32; BLOCK] {
+    let (mut a, mut b, mut c, mut d, mut e) = (0, 0, 0, 0, 0);
+    let square_of = |x: i32| ((x * x) >> 18) as u32;
+    let share = |code: u8| u32::from(SQUARES[usize::from(code)]);
+    let mut add = |x, row: &[u8; BLOCK]| {
+        a += x * share(row[0]);
+        b += x * share(row[1]);
+        c += x * share(row[2]);
+        d += x * share(row[3]);
+        e += x * share(row[4]);
+    };
+    let mut pairs = codes.pairs();
+    for pair in &x[..count / 2] {
+        let (first, second) = pairs.next();
+        add(square_of(pair.re.fraction(factor)), first);
+        add(square_of(pair.im.fraction(factor)), second);
+    }
+    if !count.is_multiple_of(2) {
+        add(square_of(x[count / 2].re.fraction(factor)), codes.last);
+    }
+    [a, b, c, d, e]
+}
+
+/// Blocks of codes, a row of the matrix apart.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    codes: &'a [u8],
+    step: usize,
+    /// The last block, filled up with zeros.
+    last: &'a [u8; BLOCK],
+}
+
+impl<'a> Rows<'a> {
+    fn new(codes: &'a [u8], from: usize, step: usize, last: &'a [u8; BLOCK]) -> Self {
+        let codes = codes.get(from..).unwrap_or(&[]);
+        Self { codes, step, last }
+    }
+
+    fn pairs(self) -> Pairs<'a> {
+        Pairs {
+            rest: self.codes,
+            rows: self,
+        }
+    }
+}
+
+/// Two blocks after the other.
+struct Pairs<'a> {
+    rest: &'a [u8],
+    rows: Rows<'a>,
+}
+
+impl<'a> Pairs<'a> {
+    #[inline(always)]
+    fn next(&mut self) -> (&'a [u8; BLOCK], &'a [u8; BLOCK]) {
+        let (step, last) = (self.rows.step, self.rows.last);
+        let Some(own) = self.rest.get(..step + BLOCK) else {
+            // The last two rows: the second block is cut off.
+            return (self.rest.first_chunk().unwrap_or(last), last);
+        };
+        let first = own.first_chunk().unwrap_or(last);
+        let second = own[step..].first_chunk().unwrap_or(last);
+        self.rest = self.rest.get(2 * step..).unwrap_or(&[]);
+        (first, second)
+    }
+}

@@ -1,16 +1,18 @@
 //! The posterior of one parameter, as the file has it, and draws from it.
 //!
 //! `a = mean + V xi + deviation * zeta` with independent standard normal `xi` (one per column of `V`) and `zeta`; the
-//! first values of the parameter's stream of noise are `xi`. So a draw is the one that the desktop makes of the same seed.
+//! first values of the parameter's noise are `xi`. With the desktop's noise a draw is the one that the desktop makes of the
+//! same seed. No value depends on the order in which they are asked for, so nothing is kept.
 
 use circulant_core::Complex;
-use circulant_core::random::{NoiseKey, Normals, seed_for};
+use circulant_core::random::{CounterKey, NoiseKey, normal_at, seed_for};
 
 use crate::EdgeError;
 use crate::bytes::Cursor;
-use crate::memory::{get, set};
+use crate::memory::set;
 use crate::number::Number;
-use crate::values::{Deviations, Format, Groups, Values};
+use crate::runtime::Draws;
+use crate::values::{Blocks, Deviations, Format, Groups, Values};
 
 /// Columns of `V` at most.
 pub(crate) const MAX_RANK: usize = 64;
@@ -20,28 +22,50 @@ const PREDICTION: u64 = 4;
 /// Bits of a stream below the posterior sample.
 const SITE_BITS: u32 = 16;
 
-/// Which network is drawn: none for the posterior's mean.
+/// Which network is drawn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Draw {
     pub(crate) seed: u64,
     pub(crate) sample: u32,
+    pub(crate) draws: Draws,
 }
 
 impl Draw {
     /// The noise of a parameter.
-    pub(crate) fn key(self, stream: u16) -> NoiseKey {
-        NoiseKey {
-            seed: seed_for(self.seed, PREDICTION),
-            stream: u64::from(self.sample) << SITE_BITS | u64::from(stream),
+    fn noise(self, stream: u16) -> Noise {
+        match self.draws {
+            Draws::Weights => {
+                let [seed, stream] = self.seed_and_stream(stream);
+                Noise::Desktop(NoiseKey { seed, stream })
+            }
+            Draws::Sums => Noise::Device(self.counter(stream)),
         }
     }
 
-    /// Other noise than that of any parameter.
-    pub(crate) fn local_key(self, stream: u16) -> NoiseKey {
-        let key = self.key(stream);
-        NoiseKey {
-            stream: key.stream | 1 << 63,
-            ..key
+    fn counter(self, stream: u16) -> CounterKey {
+        let [seed, stream] = self.seed_and_stream(stream);
+        CounterKey::new(seed, stream)
+    }
+
+    fn seed_and_stream(self, stream: u16) -> [u64; 2] {
+        let stream = u64::from(self.sample) << SITE_BITS | u64::from(stream);
+        [seed_for(self.seed, PREDICTION), stream]
+    }
+}
+
+/// The standard normal values of one parameter in one draw: those of the desktop, or cheaper ones.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Noise {
+    Desktop(NoiseKey),
+    Device(CounterKey),
+}
+
+impl Noise {
+    #[inline]
+    pub(crate) fn at<T: Number>(self, index: usize) -> T {
+        match self {
+            Self::Desktop(key) => T::single(normal_at(key, index)),
+            Self::Device(key) => T::normal(key.normal(index as u32)),
         }
     }
 }
@@ -113,35 +137,69 @@ impl<'a> Gaussian<'a> {
         })
     }
 
-    /// The values of a draw one after the other, in memory for the noise and for `xi`.
+    /// A draw, or the mean, with memory for `xi`.
     pub(crate) fn values<'m, T: Number>(
         &'m self,
         draw: Option<Draw>,
-        noise: &'m mut [Complex<T>],
         xi: &'m mut [Complex<T>],
-    ) -> Result<Drawn<'m, 'a, T>, EdgeError> {
+    ) -> Drawn<'m, 'a, T> {
         let noise = match (draw, self.deviation) {
             (Some(draw), Some(deviation)) => {
-                let count = self.rank + self.count;
-                let mut normals = Normals::new(draw.key(self.stream), count, noise)?;
+                let noise = self.noise(draw);
                 for column in 0..self.rank {
-                    set(xi, column, normals.draw());
+                    set(xi, column, noise.at(column));
                 }
-                Some((normals, deviation))
+                Some((noise, deviation))
             }
             _ => None,
         };
-        Ok(Drawn {
+        Drawn {
             gaussian: self,
             noise,
             xi,
-            next: 0,
+        }
+    }
+
+    /// The noise of this parameter.
+    pub(crate) fn noise(&self, draw: Draw) -> Noise {
+        draw.noise(self.stream)
+    }
+
+    /// What a share of one stands for among the deviations.
+    pub(crate) fn unit(&self) -> f32 {
+        self.deviation.map_or(1.0, |deviation| deviation.unit())
+    }
+
+    /// The noise of the device for this parameter.
+    pub(crate) fn counter(&self, draw: Draw) -> CounterKey {
+        draw.counter(self.stream)
+    }
+
+    /// The codes of all that is stored, if all of it is integers.
+    pub(crate) fn codes(&self) -> Option<Codes<'a>> {
+        let mean = self.mean.blocks()?;
+        Some(Codes {
+            mean,
+            factor: self.factor.map_or(Some(mean), |factor| factor.blocks())?,
+            rank: self.rank,
+            deviations: self.deviation?.codes()?.0,
         })
     }
 
-    /// Noise for sums of these parameters.
-    pub(crate) fn local_key(&self, draw: Draw) -> NoiseKey {
-        draw.local_key(self.stream)
+    /// Row `index` of the factor times `xi`.
+    fn shared<T: Number>(&self, index: usize, xi: &[Complex<T>]) -> T {
+        match self.factor {
+            Some(factor) => factor.dot(index * self.rank, self.rank, xi),
+            None => T::zero(),
+        }
+    }
+
+    /// An entry of the factor.
+    pub(crate) fn factor_at<T: Number>(&self, index: usize, column: usize) -> T {
+        match self.factor {
+            Some(factor) => factor.at(index * self.rank + column),
+            None => T::zero(),
+        }
     }
 
     /// The variance of value `index`.
@@ -156,30 +214,70 @@ impl<'a> Gaussian<'a> {
     }
 }
 
-/// A draw that is read in order.
+/// A Gaussian with integers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Codes<'a> {
+    pub(crate) mean: Blocks<'a>,
+    pub(crate) factor: Blocks<'a>,
+    pub(crate) rank: usize,
+    pub(crate) deviations: &'a [u8],
+}
+
+/// Codes after each other that share a scale.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CodeRows<'a> {
+    pub(crate) means: &'a [u8],
+    pub(crate) scale: f32,
+    /// Row by row.
+    pub(crate) factors: &'a [u8],
+    pub(crate) factor_scale: f32,
+    pub(crate) deviations: &'a [u8],
+}
+
+impl<'a> Codes<'a> {
+    /// The codes of these values, if they share a scale.
+    #[inline]
+    pub(crate) fn rows(&self, first: usize, count: usize) -> Option<CodeRows<'a>> {
+        let (means, scale) = self.mean.row(first, count)?;
+        let (mut factors, mut factor_scale): (&[u8], f32) = (&[], 0.0);
+        if self.rank > 0 {
+            (factors, factor_scale) = self.factor.row(first * self.rank, count * self.rank)?;
+        }
+        Some(CodeRows {
+            means,
+            scale,
+            factors,
+            factor_scale,
+            deviations: self.deviations.get(first..first + count)?,
+        })
+    }
+
+    /// A value of a draw, if no factor belongs to it. `unit` is what a share of one stands for.
+    #[inline(always)]
+    pub(crate) fn draw<T: Number>(&self, index: usize, unit: f32, key: CounterKey) -> T {
+        let share = self.deviations.get(index).copied().unwrap_or(u8::MAX);
+        let own = T::normal(key.normal(index as u32)).share(share);
+        self.mean.at::<T>(index) + own.scaled(unit)
+    }
+}
+
+/// The values of a draw.
 pub(crate) struct Drawn<'m, 'a, T> {
     gaussian: &'m Gaussian<'a>,
-    noise: Option<(Normals<'m, T>, Deviations<'a>)>,
+    noise: Option<(Noise, Deviations<'a>)>,
     xi: &'m [Complex<T>],
-    next: usize,
 }
 
 impl<T: Number> Drawn<'_, '_, T> {
-    /// The next value.
+    /// Value `index`: the same whenever it is asked for.
     #[inline]
-    pub(crate) fn draw(&mut self) -> T {
-        let index = self.next;
-        self.next += 1;
-        let mut value: T = self.gaussian.mean.at(index);
-        if let Some((normals, deviation)) = &mut self.noise {
-            if let Some(factor) = &self.gaussian.factor {
-                let first = index * self.gaussian.rank;
-                for column in 0..self.gaussian.rank {
-                    value = value + factor.at::<T>(first + column) * get(self.xi, column);
-                }
-            }
-            value = value + T::single(deviation.at(index)) * normals.draw();
-        }
-        value
+    pub(crate) fn at(&self, index: usize) -> T {
+        let gaussian = self.gaussian;
+        let mean = gaussian.mean.at(index);
+        let Some((noise, deviation)) = &self.noise else {
+            return mean;
+        };
+        let own = deviation.times(index, noise.at::<T>(gaussian.rank + index));
+        mean + gaussian.shared(index, self.xi) + own
     }
 }

@@ -5,6 +5,7 @@ use circulant_core::{HalfPlane, HalfSpectrum};
 use crate::EdgeError;
 use crate::bytes::Cursor;
 use crate::gaussian::Gaussian;
+use crate::sums;
 
 /// Values of a layer at most.
 pub(crate) const MAX_SIZE: usize = 1 << 20;
@@ -54,10 +55,8 @@ pub(crate) struct Layer<'a> {
 /// Complex numbers that a layer needs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sizes {
-    pub(crate) roots: usize,
     pub(crate) input: usize,
     pub(crate) spectrum: usize,
-    pub(crate) coordinates: usize,
     pub(crate) output: usize,
 }
 
@@ -151,17 +150,27 @@ impl<'a> Layer<'a> {
         }
     }
 
-    pub(crate) fn sizes(&self) -> Sizes {
+    /// Memory of the sums that this layer has as the first one, or zero.
+    pub(crate) fn sums_len(&self) -> usize {
+        match self.kind {
+            Kind::Bccb { channels, grid, .. } if sums::pay(channels, self.weights.rank) => {
+                let bins = grid[0] * (grid[1] / 2 + 1);
+                channels[1] * bins * sums::parts(self.weights.rank)
+            }
+            _ => 0,
+        }
+    }
+
+    /// What the layer needs, as the first one or behind others.
+    pub(crate) fn sizes(&self, first: bool) -> Sizes {
         let values = self.outputs().div_ceil(2);
         match self.kind {
             Kind::Circulant { length, .. } => {
                 let transform = transform_len(length);
                 let bins = length / 2 + 1;
                 Sizes {
-                    roots: bins,
                     input: bins,
                     spectrum: bins,
-                    coordinates: 0,
                     output: transform.max(values),
                 }
             }
@@ -169,19 +178,28 @@ impl<'a> Layer<'a> {
                 let [height, width] = grid;
                 let bins = height * (width / 2 + 1);
                 let column = height + odd_prime(height);
+                // Spectra of inputs behind the first layer, the one at hand, and a line.
+                let spectra = if first { 1 } else { channels[0] + 1 };
                 Sizes {
-                    roots: width / 2 + height / 2 + 2,
                     input: channels[0] * bins,
-                    // Spectra of inputs behind the first layer, the sum of an output, and a line.
-                    spectrum: (channels[0] + 1) * bins + column.max(transform_len(width)),
-                    coordinates: self.weights.count.div_ceil(2),
+                    spectrum: spectra * bins + column.max(transform_len(width)),
                     output: values,
                 }
             }
-            Kind::Dense { .. } => Sizes {
+            Kind::Dense { inputs, .. } => Sizes {
+                input: inputs.div_ceil(2),
                 output: values,
                 ..Sizes::default()
             },
+        }
+    }
+
+    /// Roots of unity.
+    pub(crate) fn roots_len(&self) -> usize {
+        match self.kind {
+            Kind::Circulant { length, .. } => length / 2 + 1,
+            Kind::Bccb { grid, .. } => grid[1] / 2 + grid[0] / 2 + 2,
+            Kind::Dense { .. } => 0,
         }
     }
 }

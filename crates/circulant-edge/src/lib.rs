@@ -41,6 +41,7 @@ pub mod moments;
 mod number;
 mod prediction;
 mod runtime;
+mod sums;
 mod values;
 #[cfg(feature = "write")]
 pub mod write;
@@ -49,6 +50,7 @@ pub mod write;
 pub const VERSION: u16 = 1;
 
 pub use circulant_core::Complex;
+pub use circulant_core::random::QUANTILES;
 pub use error::EdgeError;
 pub use layer::Activation;
 pub use model::{Model, Task};

@@ -1,10 +1,9 @@
 //! The caller's memory: complex numbers, which hold real ones two by two.
 
 use circulant_core::Complex;
-use circulant_core::random::PAIRS;
 
-use crate::layer::Kind;
 use crate::model::Model;
+use crate::runtime::Draws;
 
 /// Real number `index` of some memory.
 #[inline(always)]
@@ -33,18 +32,14 @@ pub(crate) fn set<T>(memory: &mut [Complex<T>], index: usize, value: T) {
 pub(crate) struct Plan {
     /// Roots of unity of all layers.
     pub(crate) roots: usize,
-    /// The input of the first layer: its spectrum, or the input itself.
+    /// The input of the first layer: its spectrum, sums over its channels, or the input itself.
     pub(crate) input: usize,
     /// A spectrum of a draw.
     pub(crate) spectrum: usize,
-    /// A draw of coordinates that are not read in order.
-    pub(crate) coordinates: usize,
     /// What a layer gives, and scratch on the way there.
     pub(crate) output: usize,
     /// What a layer gets, behind the first one.
     pub(crate) between: usize,
-    /// Standard normal values.
-    pub(crate) noise: usize,
     /// Noise of a low-rank factor.
     pub(crate) xi: usize,
     /// Logits and what is summed over samples.
@@ -62,10 +57,8 @@ pub(crate) struct Parts<'m, T> {
 /// What a draw needs.
 pub(crate) struct Work<'m, T> {
     pub(crate) spectrum: &'m mut [Complex<T>],
-    pub(crate) coordinates: &'m mut [Complex<T>],
     pub(crate) output: &'m mut [Complex<T>],
     pub(crate) between: &'m mut [Complex<T>],
-    pub(crate) noise: &'m mut [Complex<T>],
     pub(crate) xi: &'m mut [Complex<T>],
 }
 
@@ -73,25 +66,23 @@ pub(crate) struct Work<'m, T> {
 pub(crate) const HEADS: usize = 4;
 
 impl Plan {
-    pub(crate) fn of(model: &Model<'_>) -> Self {
+    /// What a model needs to draw this. Memory for weights suffices for sums.
+    pub(crate) fn of(model: &Model<'_>, draws: Draws) -> Self {
         let mut plan = Self {
-            noise: PAIRS,
             heads: HEADS * model.outputs().div_ceil(2),
             ..Self::default()
         };
         for (index, layer) in model.layers().enumerate() {
             let rank = layer.weights.rank.max(layer.bias.rank).div_ceil(2);
             plan.xi = plan.xi.max(rank);
-            let sizes = layer.sizes();
-            plan.roots += sizes.roots;
+            let sizes = layer.sizes(index == 0);
+            plan.roots += layer.roots_len();
             plan.spectrum = plan.spectrum.max(sizes.spectrum);
-            plan.coordinates = plan.coordinates.max(sizes.coordinates);
             plan.output = plan.output.max(sizes.output);
             if index == 0 {
-                plan.input = match layer.kind {
-                    Kind::Dense { inputs, .. } => inputs.div_ceil(2),
-                    _ => sizes.input,
-                };
+                let sums = layer.sums_len();
+                let smaller = draws == Draws::Sums && sums > 0;
+                plan.input = if smaller { sums } else { sizes.input };
             } else if index + 1 < model.layer_count() {
                 plan.between = plan.between.max(layer.inputs().div_ceil(2));
             }
@@ -100,15 +91,7 @@ impl Plan {
     }
 
     pub(crate) fn total(&self) -> usize {
-        self.roots
-            + self.input
-            + self.spectrum
-            + self.coordinates
-            + self.output
-            + self.between
-            + self.noise
-            + self.xi
-            + self.heads
+        self.roots + self.input + self.spectrum + self.output + self.between + self.xi + self.heads
     }
 
     /// Cuts memory of [`Self::total`] numbers.
@@ -116,20 +99,16 @@ impl Plan {
         let (roots, memory) = memory.split_at_mut(self.roots);
         let (input, memory) = memory.split_at_mut(self.input);
         let (spectrum, memory) = memory.split_at_mut(self.spectrum);
-        let (coordinates, memory) = memory.split_at_mut(self.coordinates);
         let (output, memory) = memory.split_at_mut(self.output);
         let (between, memory) = memory.split_at_mut(self.between);
-        let (noise, memory) = memory.split_at_mut(self.noise);
         let (xi, heads) = memory.split_at_mut(self.xi);
         Parts {
             roots,
             input,
             work: Work {
                 spectrum,
-                coordinates,
                 output,
                 between,
-                noise,
                 xi,
             },
             heads,

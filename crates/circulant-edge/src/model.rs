@@ -28,6 +28,7 @@
 use crate::bytes::{Cursor, crc32, f32_at};
 use crate::layer::{Activation, Kind, Layer, MAX_SIZE, limited, value};
 use crate::memory::Plan;
+use crate::runtime::Draws;
 use crate::{EdgeError, VERSION};
 
 /// Bytes before what the checksum covers.
@@ -283,9 +284,20 @@ impl<'a> Model<'a> {
         core::str::from_utf8(name?).ok()
     }
 
-    /// Numbers of memory that a [`Runtime`](crate::Runtime) needs, as complex ones.
+    /// Numbers of memory that a [`Runtime`](crate::Runtime) needs for everything, as complex ones.
     pub fn memory_len(&self) -> usize {
-        Plan::of(self).total()
+        self.memory_len_for(Draws::Weights)
+    }
+
+    /// The same if only this is drawn: for [`Draws::Sums`] it can be much less.
+    pub fn memory_len_for(&self, draws: Draws) -> usize {
+        Plan::of(self, draws).total()
+    }
+
+    /// Complex numbers of the sums over the channels of the first layer, which are drawn in the place of its weights; zero for
+    /// none.
+    pub fn sums_len(&self) -> usize {
+        self.layers().next().map_or(0, |first| first.sums_len())
     }
 
     /// Mean number `index` of the weights of a layer (`part` 0) or of its bias (1), as they were rounded; none behind the last.
@@ -321,6 +333,11 @@ impl<'a> Model<'a> {
             f32_at(self.normalisation, place),
             f32_at(self.normalisation, self.normalised + place),
         )
+    }
+
+    /// Whether all inputs are normalised by the same numbers.
+    pub(crate) fn is_normalised_alike(&self) -> bool {
+        self.normalised <= 1
     }
 
     /// Scale, offset and deviation of the noise of a real output.

@@ -1,10 +1,12 @@
 //! What the runtime computes in: f32, or integers where there is no unit for floats.
 
-use circulant_core::random::Normal;
+use circulant_core::random::FRACTION_BITS;
 use circulant_core::{Scalar, elementary};
 
+use crate::values::share_of;
+
 /// A number type of the runtime.
-pub trait Number: Normal {
+pub trait Number: Scalar {
     /// Whether rounding errors are those that a certificate of the file allows for.
     const CERTIFIED: bool;
 
@@ -14,8 +16,23 @@ pub trait Number: Normal {
     /// As f32.
     fn to_single(self) -> f32;
 
-    /// `code * scale`.
-    fn scaled(code: i32, scale: f32) -> Self;
+    /// A normal value out of an integer of `2^-FRACTION_BITS`.
+    fn normal(integer: i32) -> Self;
+
+    /// `byte * scale + offset`.
+    fn pixel(byte: u8, scale: f32, offset: f32) -> Self;
+
+    /// Times a code.
+    fn times_code(self, code: i8) -> Self;
+
+    /// Times a scale of codes.
+    fn scaled(self, scale: f32) -> Self;
+
+    /// Times `2^(-code/16)`.
+    fn share(self, code: u8) -> Self;
+
+    /// Times `share/2^14`.
+    fn fraction_of(self, share: u16) -> Self;
 
     /// Divided by a size.
     fn divided(self, by: usize) -> Self;
@@ -25,6 +42,15 @@ pub trait Number: Normal {
 
     /// Times a factor that makes it at most `2^14`, as an integer.
     fn fraction(self, factor: f32) -> i32;
+
+    /// A product of small numbers, in the units of [`Self::fine_root`].
+    fn fine_product(self, other: Self) -> Self;
+
+    /// The root of a sum of fine products, as a number.
+    fn fine_root(self) -> Self;
+
+    /// A sum of fine products divided by a number, as a number.
+    fn fine_quotient(self, by: Self) -> Self;
 
     /// Whether it is a number.
     fn is_sound(self) -> bool;
@@ -50,13 +76,39 @@ impl Number for f32 {
     }
 
     #[inline(always)]
-    fn scaled(code: i32, scale: f32) -> Self {
-        code as f32 * scale
+    fn normal(integer: i32) -> Self {
+        const UNIT: f32 = 1.0 / (1 << FRACTION_BITS) as f32;
+        integer as f32 * UNIT
+    }
+
+    #[inline(always)]
+    fn pixel(byte: u8, scale: f32, offset: f32) -> Self {
+        f32::from(byte) * scale + offset
+    }
+
+    #[inline(always)]
+    fn times_code(self, code: i8) -> Self {
+        self * f32::from(code)
+    }
+
+    #[inline(always)]
+    fn scaled(self, scale: f32) -> Self {
+        self * scale
+    }
+
+    #[inline(always)]
+    fn share(self, code: u8) -> Self {
+        self * share_of(code)
+    }
+
+    #[inline(always)]
+    fn fraction_of(self, share: u16) -> Self {
+        self * (f32::from(share) * (1.0 / 16384.0))
     }
 
     #[inline(always)]
     fn divided(self, by: usize) -> Self {
-        self * Self::of(1.0 / by as f64)
+        self / by as f32
     }
 
     #[inline(always)]
@@ -67,6 +119,21 @@ impl Number for f32 {
     #[inline(always)]
     fn fraction(self, factor: f32) -> i32 {
         (self * factor) as i32
+    }
+
+    #[inline(always)]
+    fn fine_product(self, other: Self) -> Self {
+        self * other
+    }
+
+    #[inline(always)]
+    fn fine_root(self) -> Self {
+        elementary::root(self)
+    }
+
+    #[inline(always)]
+    fn fine_quotient(self, by: Self) -> Self {
+        self / by
     }
 
     #[inline(always)]

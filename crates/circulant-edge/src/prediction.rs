@@ -81,6 +81,7 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
     }
 
     /// Takes the logits of a draw.
+    #[inline(never)]
     pub(crate) fn add(&mut self) -> Result<(), EdgeError> {
         let outputs = self.model.outputs();
         self.draws += 1;
@@ -103,10 +104,11 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
             let weight = elementary::exp(below);
             total += weight;
             moment += weight * below;
+            set(self.heads, k, T::hold(weight));
         }
         self.expected_entropy += elementary::ln(total) - moment / total;
         for k in 0..outputs {
-            let probability = elementary::exp(self.logit(k) - highest) / total;
+            let probability = get(self.heads, k).held() / total;
             self.add_to(SUMS, k, probability);
             self.add_to(SQUARES, k, probability * probability);
         }

@@ -3,11 +3,11 @@
 use circulant_core::{Complex, elementary};
 
 use crate::EdgeError;
-use crate::dense::{Local, dense};
+use crate::dense::dense;
 use crate::gaussian::Draw;
 use crate::layer::Activation;
 use crate::layers::{self, Origin};
-use crate::memory::{Parts, Plan, get};
+use crate::memory::{Parts, Plan, Work};
 use crate::model::{Model, Task, check_samples};
 use crate::moments;
 use crate::number::Number;
@@ -25,8 +25,8 @@ pub enum Input<'i> {
 /// What is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Draws {
-    /// The sums of dense layers, which have a simple distribution given their input ("local reparametrisation"): the same
-    /// distribution of predictions for a fraction of the noise.
+    /// The sums of dense layers and of the channels of a first layer, which have a simple distribution given their input ("local
+    /// reparametrisation"): the same distribution of predictions for a fraction of the noise, which is cheaper noise, too.
     #[default]
     Sums,
     /// Every weight, as the desktop does: the same networks from the same seed.
@@ -60,19 +60,26 @@ impl Sampling {
 
 /// A model with the memory that it computes in.
 ///
-/// `T` is `f32` or `Fixed`.
+/// `T` is `f32`.
 #[derive(Debug)]
 pub struct Runtime<'a, 'm, T> {
     model: Model<'a>,
     plan: Plan,
+    /// Whether the memory suffices for drawing weights.
+    whole: bool,
     memory: &'m mut [Complex<T>],
 }
 
 impl<'a, 'm, T: Number> Runtime<'a, 'm, T> {
-    /// Takes memory of at least [`Model::memory_len`] numbers; what it holds does not matter.
+    /// Takes memory of at least [`Model::memory_len`] numbers, or of [`Model::memory_len_for`] what is to be drawn; what it holds
+    /// does not matter.
     pub fn new(model: Model<'a>, memory: &'m mut [Complex<T>]) -> Result<Self, EdgeError> {
-        let plan = Plan::of(&model);
         let found = memory.len();
+        let mut plan = Plan::of(&model, Draws::Weights);
+        let whole = plan.total() <= found;
+        if !whole {
+            plan = Plan::of(&model, Draws::Sums);
+        }
         let Some(memory) = memory.get_mut(..plan.total()) else {
             return Err(EdgeError::Memory {
                 expected: plan.total(),
@@ -81,13 +88,14 @@ impl<'a, 'm, T: Number> Runtime<'a, 'm, T> {
         };
         let (mut roots, _) = memory.split_at_mut(plan.roots);
         for layer in model.layers() {
-            let (own, rest) = roots.split_at_mut(layer.sizes().roots);
+            let (own, rest) = roots.split_at_mut(layer.roots_len());
             layers::fill_roots(layer.kind, own);
             roots = rest;
         }
         Ok(Self {
             model,
             plan,
+            whole,
             memory,
         })
     }
@@ -104,34 +112,36 @@ impl<'a, 'm, T: Number> Runtime<'a, 'm, T> {
         sampling: &Sampling,
     ) -> Result<Prediction<'_, T>, EdgeError> {
         check_samples(sampling.samples)?;
-        let (model, parts, norm) = self.load(input, sampling.radius)?;
+        let Loaded {
+            model,
+            parts,
+            sums,
+            norm,
+        } = self.load(input, sampling.draws, sampling.radius)?;
         let Parts {
             roots,
             input,
             mut work,
             heads,
         } = parts;
+        let from = if sums {
+            Origin::Sums(&input[..model.sums_len()])
+        } else {
+            Origin::Input(input)
+        };
         let mut tally = Tally::new(model, heads);
         for sample in 0..sampling.samples {
             let draw = Draw {
                 seed: sampling.seed,
                 sample,
+                draws: sampling.draws,
             };
-            let local = sampling.draws == Draws::Sums;
-            logits(
-                &model,
-                roots,
-                input,
-                Some(draw),
-                local,
-                &mut work,
-                tally.logits(),
-            )?;
+            logits(&model, roots, from, Some(draw), &mut work, tally.logits())?;
             tally.add()?;
         }
         let mut radius = None;
         if sampling.radius && model.task() == Task::Classes {
-            logits(&model, roots, input, None, true, &mut work, tally.logits())?;
+            logits(&model, roots, from, None, &mut work, tally.logits())?;
             radius = tally.radius(norm)?;
         }
         Ok(tally.finish(radius))
@@ -139,22 +149,30 @@ impl<'a, 'm, T: Number> Runtime<'a, 'm, T> {
 
     /// Predicts without samples: means and variances go through the network instead, as [`moments`](crate::moments) says.
     pub fn predict_moments(&mut self, input: Input<'_>) -> Result<Prediction<'_, T>, EdgeError> {
-        let (model, parts, _) = self.load(input, false)?;
+        let Loaded {
+            model, parts, sums, ..
+        } = self.load(input, Draws::Sums, false)?;
         let Parts {
             roots,
             input,
             mut work,
             heads,
         } = parts;
-        moments::predict(&model, roots, input, &mut work, heads)
+        let from = if sums {
+            Origin::Sums(&input[..model.sums_len()])
+        } else {
+            Origin::Input(input)
+        };
+        moments::predict(&model, roots, from, &mut work, heads)
     }
 
     /// Puts an input where the first layer finds it; with its norm if that is wanted.
     fn load(
         &mut self,
         source: Input<'_>,
+        draws: Draws,
         with_norm: bool,
-    ) -> Result<(Model<'a>, Parts<'_, T>, f32), EdgeError> {
+    ) -> Result<Loaded<'a, '_, T>, EdgeError> {
         let model = self.model;
         let found = match source {
             Input::Bytes(bytes) => bytes.len(),
@@ -171,66 +189,115 @@ impl<'a, 'm, T: Number> Runtime<'a, 'm, T> {
         {
             return Err(EdgeError::NotFinite { what: "the input" });
         }
-        let divisor = if model.unit { 255.0 } else { 1.0 };
-        let value = |index: usize| {
-            let value = match source {
-                Input::Bytes(bytes) => f32::from(bytes[index]) / divisor,
-                Input::Floats(floats) => floats[index],
-            };
-            let (mean, deviation) = model.normalisation(index);
-            (value - mean) / deviation
-        };
+        if draws == Draws::Weights && !self.whole {
+            return Err(EdgeError::Memory {
+                expected: model.memory_len(),
+                found: self.memory.len(),
+            });
+        }
+        let value = Pixels::new(&model, source);
         let norm = if with_norm {
-            let squares = (0..found).map(|index| value(index) * value(index));
-            elementary::root(squares.sum::<f32>())
+            let squares = (0..found).map(|index| value.at::<T>(index).to_single());
+            elementary::root(squares.map(|x| x * x).sum::<f32>())
         } else {
             0.0
         };
         let mut parts = self.plan.cut(self.memory);
+        let mut sums = false;
         if let Some(first) = model.layers().next() {
-            let roots = &parts.roots[..first.sizes().roots];
-            let value = |index: usize| T::single(value(index));
-            layers::load(first.kind, roots, value, parts.input, &mut parts.work)?;
+            sums = draws == Draws::Sums && first.sums_len() > 0;
+            let roots = &parts.roots[..first.roots_len()];
+            let value = |index: usize| value.at(index);
+            layers::load(&first, roots, &value, sums, parts.input, &mut parts.work)?;
         }
-        Ok((model, parts, norm))
+        Ok(Loaded {
+            model,
+            parts,
+            sums,
+            norm,
+        })
+    }
+}
+
+/// An input in its place.
+struct Loaded<'a, 'm, T> {
+    model: Model<'a>,
+    parts: Parts<'m, T>,
+    /// Whether the place holds sums over channels.
+    sums: bool,
+    norm: f32,
+}
+
+/// Normalised values of an input.
+struct Pixels<'a, 'i> {
+    model: Model<'a>,
+    source: Input<'i>,
+    /// Scale and offset, if all values have the same.
+    common: Option<[f32; 2]>,
+}
+
+impl<'a, 'i> Pixels<'a, 'i> {
+    fn new(model: &Model<'a>, source: Input<'i>) -> Self {
+        let mut pixels = Self {
+            model: *model,
+            source,
+            common: None,
+        };
+        if model.is_normalised_alike() {
+            pixels.common = Some(pixels.affine(0));
+        }
+        pixels
+    }
+
+    /// Scale and offset of a byte.
+    fn affine(&self, index: usize) -> [f32; 2] {
+        let (mean, deviation) = self.model.normalisation(index);
+        let divisor = if self.model.unit { 255.0 } else { 1.0 };
+        [1.0 / (divisor * deviation), -mean / deviation]
+    }
+
+    fn at<T: Number>(&self, index: usize) -> T {
+        match self.source {
+            Input::Bytes(bytes) => {
+                let [scale, offset] = self.common.unwrap_or_else(|| self.affine(index));
+                T::pixel(bytes[index], scale, offset)
+            }
+            Input::Floats(floats) => {
+                let (mean, deviation) = self.model.normalisation(index);
+                T::single((floats[index] - mean) / deviation)
+            }
+        }
     }
 }
 
 /// The logits of a draw, or of the posterior's mean.
+#[inline(never)]
 fn logits<T: Number>(
     model: &Model<'_>,
     roots: &[Complex<T>],
-    input: &[Complex<T>],
+    mut from: Origin<'_, T>,
     draw: Option<Draw>,
-    sums: bool,
-    work: &mut crate::memory::Work<'_, T>,
+    work: &mut Work<'_, T>,
     out: &mut [Complex<T>],
 ) -> Result<(), EdgeError> {
     let mut rest = roots;
-    let mut from = Origin::Input(input);
     let mut bound = None;
     for (index, layer) in model.layers().enumerate() {
-        let (own, others) = rest.split_at(layer.sizes().roots);
+        let (own, others) = rest.split_at(layer.roots_len());
         rest = others;
-        let local = Local { drawn: sums, bound };
         if index + 1 == model.layer_count() {
-            let (noise, xi) = (&mut *work.noise, &mut *work.xi);
-            let output = &*work.output;
-            match from {
-                Origin::Input(input) => {
-                    dense(&layer, |i| get(input, i), draw, local, out, noise, xi)?;
-                }
-                Origin::Between => {
-                    dense(&layer, |i| get(output, i), draw, local, out, noise, xi)?;
-                }
-            }
+            let x = match from {
+                Origin::Input(input) | Origin::Sums(input) => input,
+                Origin::Between => &*work.output,
+            };
+            dense(&layer, x, draw, bound, out, work.xi);
             return Ok(());
         }
         if let Origin::Between = from {
             let pairs = layer.inputs().div_ceil(2);
             work.between[..pairs].copy_from_slice(&work.output[..pairs]);
         }
-        layers::hidden(&layer, own, &from, draw, local, work)?;
+        layers::hidden(&layer, own, from, draw, bound, work)?;
         bound = (layer.activation == Activation::Tanh).then_some(1.0);
         from = Origin::Between;
     }

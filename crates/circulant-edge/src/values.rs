@@ -8,8 +8,11 @@
 //! Groups of a vector are blocks of `2^shift` values after each other; groups of a dense matrix `[inputs, outputs]` are
 //! its columns, so that a sum over inputs is a sum of integers.
 
+use circulant_core::Complex;
+
 use crate::EdgeError;
 use crate::bytes::{Cursor, f32_at};
+use crate::memory::get;
 use crate::number::Number;
 
 /// How numbers are stored.
@@ -116,6 +119,18 @@ impl<'a> Values<'a> {
         (self.format == Format::F32).then_some(self.codes.as_chunks().0)
     }
 
+    /// Codes and scales of blocks, if they are integers.
+    pub(crate) fn blocks(&self) -> Option<Blocks<'a>> {
+        let Groups::Blocks(shift) = self.groups else {
+            return None;
+        };
+        self.codes().map(|codes| Blocks {
+            codes,
+            scales: self.scales.as_chunks().0,
+            shift,
+        })
+    }
+
     /// The codes, if they are integers.
     pub(crate) fn codes(&self) -> Option<&'a [u8]> {
         (self.format == Format::Int8).then_some(self.codes)
@@ -141,12 +156,58 @@ impl<'a> Values<'a> {
     #[inline]
     pub(crate) fn at<T: Number>(&self, index: usize) -> T {
         match self.format {
-            Format::Int8 => T::scaled(
-                i32::from(self.code(index)),
-                self.scale(self.groups.of(index)),
-            ),
+            Format::Int8 => {
+                let unscaled = T::one().times_code(self.code(index));
+                unscaled.scaled(self.scale(self.groups.of(index)))
+            }
             _ => T::single(self.single(index)),
         }
+    }
+
+    /// The scalar product of the values from `first` on with `count` real numbers.
+    pub(crate) fn dot<T: Number>(&self, first: usize, count: usize, with: &[Complex<T>]) -> T {
+        let group = self.groups.of(first);
+        let mut sum = T::zero();
+        if self.format == Format::Int8 && self.groups.of(first + count - 1) == group {
+            let codes = self.codes.get(first..first + count).unwrap_or(&[]);
+            for (index, &code) in codes.iter().enumerate() {
+                sum = sum + get(with, index).times_code(code as i8);
+            }
+            return sum.scaled(self.scale(group));
+        }
+        for index in 0..count {
+            sum = sum + self.at::<T>(first + index) * get(with, index);
+        }
+        sum
+    }
+}
+
+/// Integers in blocks that share a scale.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Blocks<'a> {
+    codes: &'a [u8],
+    scales: &'a [[u8; 4]],
+    shift: u8,
+}
+
+impl<'a> Blocks<'a> {
+    /// Codes with their scale, if they share it.
+    #[inline]
+    pub(crate) fn row(&self, first: usize, count: usize) -> Option<(&'a [u8], f32)> {
+        let group = first >> self.shift;
+        if (first + count - 1) >> self.shift != group {
+            return None;
+        }
+        let scale = f32::from_le_bytes(*self.scales.get(group)?);
+        Some((self.codes.get(first..first + count)?, scale))
+    }
+
+    #[inline(always)]
+    pub(crate) fn at<T: Number>(&self, index: usize) -> T {
+        let code = self.codes.get(index).map_or(0, |&code| code as i8);
+        let scale = self.scales.get(index >> self.shift);
+        let scale = scale.map_or(0.0, |bytes| f32::from_le_bytes(*bytes));
+        T::one().times_code(code).scaled(scale)
     }
 }
 
@@ -210,6 +271,26 @@ impl<'a> Deviations<'a> {
             }
         }
     }
+
+    /// What a share of one stands for.
+    pub(crate) fn unit(&self) -> f32 {
+        match self.format {
+            Format::Int8 => self.scale,
+            _ => 1.0,
+        }
+    }
+
+    /// Deviation `index` times a number.
+    #[inline]
+    pub(crate) fn times<T: Number>(&self, index: usize, value: T) -> T {
+        match self.format {
+            Format::Int8 => {
+                let code = self.codes.get(index).copied().unwrap_or(0);
+                value.share(code).scaled(self.scale)
+            }
+            _ => value * T::single(self.at(index)),
+        }
+    }
 }
 
 /// `2^(-code/16)`.
@@ -237,6 +318,18 @@ pub(crate) const fn share_of(code: u8) -> f32 {
     let halvings = (code >> 4) as u32;
     f32::from_bits(SIXTEENTHS[(code & 15) as usize].to_bits() - (halvings << 23))
 }
+
+/// `2^14 share_of(code)^2`.
+pub(crate) static SQUARES: [u16; 256] = {
+    let mut squares = [0; 256];
+    let mut code = 0;
+    while code < squares.len() {
+        let share = share_of(code as u8);
+        squares[code] = (16384.0 * share * share + 0.5) as u16;
+        code += 1;
+    }
+    squares
+};
 
 /// A half-precision number as f32.
 fn half_at(bytes: &[u8], index: usize) -> f32 {

@@ -6,7 +6,7 @@ use anyhow::{Context, bail, ensure};
 use circulant::noise::{Noise, Purpose};
 use circulant_data::{ImageSet, Split};
 use circulant_edge::write::WrittenGaussian;
-use circulant_edge::{Format, Model};
+use circulant_edge::{Draws, Format, Model};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -93,7 +93,9 @@ enum Quantisation {
 struct ExportOutput {
     out: PathBuf,
     bytes: usize,
+    /// Complex numbers for drawing weights, and for drawing sums alone.
     memory: Option<usize>,
+    memory_for_sums: Option<usize>,
     samples: u32,
     images: Option<usize>,
     rows: Vec<AgreementRow>,
@@ -196,10 +198,12 @@ impl Export {
                 rows.push(agreement::row(&name, &found, &program, labels)?);
             }
         }
+        let model = Model::read(&bytes)?;
         let output = ExportOutput {
             out: self.out.clone(),
             bytes: bytes.len(),
-            memory: Some(Model::read(&bytes)?.memory_len()),
+            memory: Some(model.memory_len()),
+            memory_for_sums: Some(model.memory_len_for(Draws::Sums)),
             samples,
             images: compared,
             rows,
@@ -246,6 +250,7 @@ impl Export {
             out: path,
             bytes,
             memory: None,
+            memory_for_sums: None,
             samples,
             images: None,
             rows: Vec::new(),
@@ -278,8 +283,8 @@ impl Export {
                 ));
             }
         }
-        let memory = output.memory.map_or(String::new(), |memory| {
-            format!(", memory of {} bytes as f32", 8 * memory)
+        let memory = output.memory_for_sums.map_or(String::new(), |memory| {
+            format!(", memory of {} bytes", 8 * memory)
         });
         text.push_str(&format!(
             "{}: {} bytes{memory}\n",

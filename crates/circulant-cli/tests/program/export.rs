@@ -31,7 +31,18 @@ fn the_device_predicts_what_the_program_predicts() {
     let root = TempDir::new().unwrap();
     let (_, data) = small(root.path());
     let out = root.path().join("model.circ");
-    let models: [&[&str]; 7] = [
+    let models: [&[&str]; 8] = [
+        // Of many channels: their sums are drawn.
+        &[
+            "--model",
+            "block-circulant",
+            "--block",
+            "3",
+            "--width",
+            "3",
+            "--rank",
+            "1",
+        ],
         &[
             "--model",
             "block-circulant",
@@ -124,14 +135,29 @@ fn c_computes_what_rust_computes() {
         eprintln!("no gcc: the C program is not compiled");
         return;
     }
-    for (name, model) in [
+    let models: [(&str, &[&str]); 4] = [
         (
             "circulant",
-            ["--model", "spectral-circulant", "--depth", "2"],
+            &["--model", "spectral-circulant", "--depth", "2"],
         ),
-        ("bccb", ["--model", "spectral-bccb", "--channels", "2"]),
-        ("dense", ["--model", "dense", "--width", "5"]),
-    ] {
+        ("bccb", &["--model", "spectral-bccb", "--channels", "2"]),
+        ("dense", &["--model", "dense", "--width", "5"]),
+        // Of many channels: their sums are drawn.
+        (
+            "block",
+            &[
+                "--model",
+                "block-circulant",
+                "--block",
+                "4",
+                "--width",
+                "4",
+                "--rank",
+                "2",
+            ],
+        ),
+    ];
+    for (name, model) in models {
         let mut flags = vec!["--data", path(&data), "--steps", "3", "--batch", "10"];
         flags.extend(model);
         let run = trained(root.path(), name, &flags);

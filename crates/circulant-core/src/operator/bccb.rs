@@ -146,7 +146,7 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
         let (sum, line) = scratch.split_at_mut(self.plane.bins());
         let (pixels, bins) = (self.sizes.input / inputs, self.plane.bins());
         for (image, spectrum) in x.chunks_exact(pixels).zip(spectra.chunks_exact_mut(bins)) {
-            self.spectrum_of(|pixel| image[pixel], spectrum, line)?;
+            self.spectrum_of(&|pixel| image[pixel], 0, spectrum, line)?;
         }
         for (output, image) in y.chunks_exact_mut(pixels).enumerate() {
             self.mix(output, |coordinate| coordinates[coordinate], spectra, sum);
@@ -167,10 +167,11 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
         self.sizes.line
     }
 
-    /// The half plane of the image with the values `value(0), value(1), ...`.
+    /// The half plane of the image with the values `value(first), value(first + 1), ...`.
     pub fn spectrum_of(
         &self,
-        value: impl Fn(usize) -> T,
+        value: &dyn Fn(usize) -> T,
+        first: usize,
         spectrum: &mut [Complex<T>],
         line: &mut [Complex<T>],
     ) -> Result<(), SizeError> {
@@ -180,10 +181,10 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
         let halves = spectrum.chunks_exact_mut(self.plane.columns());
         for (row, half) in halves.enumerate() {
             let line = &mut line[..self.rows.scratch_len()];
-            self.rows
-                .forward_of(|t| value(row * width + t), half, line)?;
+            let first = first + row * width;
+            self.rows.forward_of(value, first, half, line)?;
         }
-        self.columns(spectrum, line, |value| value);
+        self.columns(spectrum, line, false);
         Ok(())
     }
 
@@ -220,7 +221,7 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
     ) -> Result<(), SizeError> {
         expect_len("spectrum", spectrum.len(), self.plane.bins())?;
         expect_len("line", line.len(), self.sizes.line)?;
-        self.columns(spectrum, line, swapped);
+        self.columns(spectrum, line, true);
         let width = self.plane.width();
         for (row, half) in spectrum.chunks_exact(self.plane.columns()).enumerate() {
             let line = &mut line[..self.rows.scratch_len()];
@@ -240,7 +241,7 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
         image: &mut [T],
         line: &mut [Complex<T>],
     ) -> Result<(), SizeError> {
-        self.columns(spectrum, line, swapped);
+        self.columns(spectrum, line, true);
         let rows = image.chunks_exact_mut(self.plane.width());
         for (row, half) in rows.zip(spectrum.chunks_exact(self.plane.columns())) {
             self.rows
@@ -253,14 +254,13 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
         Ok(())
     }
 
-    /// Transforms every column, between two applications of `swap`.
-    fn columns(
-        &self,
-        spectrum: &mut [Complex<T>],
-        line: &mut [Complex<T>],
-        swap: impl Fn(Complex<T>) -> Complex<T>,
-    ) {
+    /// Transforms every column, forward or inverse.
+    fn columns(&self, spectrum: &mut [Complex<T>], line: &mut [Complex<T>], inverse: bool) {
+        let swap = |value| if inverse { swapped(value) } else { value };
         let columns = self.plane.columns();
+        if self.plane.height() == 1 {
+            return;
+        }
         let (out, work) = line[..self.sizes.line].split_at_mut(self.plane.height());
         for v in 0..columns {
             let at = |u: usize| swap(spectrum[u * columns + v]);

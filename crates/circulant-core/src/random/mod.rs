@@ -1,9 +1,11 @@
 //! Values from a counter: the same key and position give the same number on every machine.
 
+mod integer;
 mod normal;
 mod philox;
 
-pub use normal::{BLOCKS, GROUP, Normal, Normals, PAIRS, squared_length_of};
+pub use integer::{CounterKey, FRACTION_BITS, QUANTILES};
+pub use normal::{BLOCKS, GROUP, PAIRS, normal_at, squared_length_of};
 pub use philox::{NoiseKey, uniform_u64, words};
 
 /// The seed of a purpose (by number) out of a user's seed, by the finaliser of SplitMix64: neighbouring seeds give

@@ -6,12 +6,8 @@
 //! and `j + 128` of a group are the cosine and the sine of pair `j`, which takes `u` and `v` from block `j mod 64`: its
 //! words 0 and 2 if `j < 64`, 1 and 3 otherwise.
 
-use num_complex::Complex;
-
 use super::{NoiseKey, words};
 use crate::elementary::{direction_of, ln_of_normal};
-use crate::error::{SizeError, expect_len};
-use crate::scalar::Scalar;
 
 /// Blocks of the generator in a group of values.
 pub const BLOCKS: usize = 64;
@@ -27,80 +23,26 @@ pub fn squared_length_of(word: u32) -> f32 {
     -2.0 * ln_of_normal(u, 31)
 }
 
-/// Number types that can be normally distributed.
-pub trait Normal: Scalar {
-    /// Two independent values from two words, for the length and the direction of Box and Muller.
-    fn normal_pair(length: u32, direction: u32) -> Complex<Self>;
-}
-
-impl Normal for f32 {
-    #[inline]
-    fn normal_pair(length: u32, direction: u32) -> Complex<Self> {
-        let length = libm::sqrtf(squared_length_of(length));
-        let (cosine, sine) = direction_of(direction);
-        Complex::new(length * cosine, length * sine)
-    }
-}
-
-/// The values `0, 1, ...` of a stream one after the other, a group at a time in memory of the caller.
+/// Value `index` of a stream, without any memory. Whoever needs all of a group in turn makes four from one block; the kernels
+/// do.
 ///
 /// ```
-/// use circulant_core::Complex;
-/// use circulant_core::random::{NoiseKey, Normals, PAIRS};
+/// use circulant_core::random::{NoiseKey, normal_at};
 ///
-/// let mut memory = [Complex::new(0.0_f32, 0.0); PAIRS];
-/// let mut normals = Normals::new(NoiseKey { seed: 1, stream: 0 }, 2, &mut memory)?;
-/// let first = normals.draw();
-/// assert!(first.is_finite() && first != normals.draw());
-/// # Ok::<(), circulant_core::SizeError>(())
+/// let key = NoiseKey { seed: 1, stream: 0 };
+/// assert!(normal_at(key, 0).is_finite() && normal_at(key, 0) != normal_at(key, 1));
 /// ```
-#[derive(Debug)]
-pub struct Normals<'a, T> {
-    key: NoiseKey,
-    next: usize,
-    count: usize,
-    pairs: &'a mut [Complex<T>],
-}
-
-impl<'a, T: Normal> Normals<'a, T> {
-    /// The first `count` values of a stream; the memory has [`PAIRS`] values.
-    pub fn new(
-        key: NoiseKey,
-        count: usize,
-        memory: &'a mut [Complex<T>],
-    ) -> Result<Self, SizeError> {
-        expect_len("the memory of normal values", memory.len(), PAIRS)?;
-        Ok(Self {
-            key,
-            next: 0,
-            count,
-            pairs: memory,
-        })
-    }
-
-    /// The next value.
-    #[inline]
-    pub fn draw(&mut self) -> T {
-        let place = self.next % GROUP;
-        if place == 0 {
-            self.fill();
-        }
-        self.next += 1;
-        let pair = self.pairs[place % PAIRS];
-        if place < PAIRS { pair.re } else { pair.im }
-    }
-
-    /// The group that begins here, as far as it is needed.
-    #[inline(never)]
-    fn fill(&mut self) {
-        let needed = self.count.saturating_sub(self.next);
-        let first = (self.next / 4) as u64;
-        let (low, high) = self.pairs.split_at_mut(BLOCKS);
-        let blocks = low.iter_mut().zip(high).enumerate().take(needed);
-        for (block, (low, high)) in blocks {
-            let words = words(self.key, first + block as u64).map(|word| word as u32);
-            *low = T::normal_pair(words[0], words[2]);
-            *high = T::normal_pair(words[1], words[3]);
-        }
-    }
+pub fn normal_at(key: NoiseKey, index: usize) -> f32 {
+    let place = index % GROUP;
+    let pair = place % PAIRS;
+    let block = index / GROUP * BLOCKS + pair % BLOCKS;
+    let words = words(key, block as u64).map(|word| word as u32);
+    let (length, direction) = if pair < BLOCKS {
+        (words[0], words[2])
+    } else {
+        (words[1], words[3])
+    };
+    let (cosine, sine) = direction_of(direction);
+    let length = libm::sqrtf(squared_length_of(length));
+    length * if place < PAIRS { cosine } else { sine }
 }

@@ -9,21 +9,25 @@ use num_complex::Complex;
 use super::roots::Roots;
 use crate::scalar::Scalar;
 
-/// Values `at(first), at(first + stride), ...`.
-#[derive(Debug)]
-pub(crate) struct Signal<'a, F> {
-    at: &'a F,
+/// Values `at(first), at(first + stride), ...`. They are looked up once each, by a call: one transform serves all signals,
+/// which keeps the program of a device short.
+pub(crate) struct Signal<'a, T> {
+    at: &'a dyn Fn(usize) -> Complex<T>,
     first: usize,
     stride: usize,
 }
 
-impl<'a, F> Signal<'a, F> {
-    pub(crate) fn new(at: &'a F) -> Self {
+impl<'a, T> Signal<'a, T> {
+    pub(crate) fn new(at: &'a dyn Fn(usize) -> Complex<T>) -> Self {
         Self {
             at,
             first: 0,
             stride: 1,
         }
+    }
+
+    fn value(&self, index: usize) -> Complex<T> {
+        (self.at)(self.first + index * self.stride)
     }
 
     /// Every `p`-th value, beginning with number `q`.
@@ -69,32 +73,44 @@ pub(crate) fn work_len(n: usize) -> usize {
 /// that order; the order of `roots` is a multiple of it, and `work` has at least [`work_len`] values.
 pub(crate) fn transform<T: Scalar>(
     roots: Roots<'_, T>,
-    signal: Signal<'_, impl Fn(usize) -> Complex<T>>,
+    signal: Signal<'_, T>,
     out: &mut [Complex<T>],
     work: &mut [Complex<T>],
 ) {
     let n = out.len();
     if n == 1 {
-        out[0] = (signal.at)(signal.first);
+        out[0] = signal.value(0);
         return;
     }
     let p = factor(n);
     let m = n / p;
-    for (q, part) in out.chunks_exact_mut(m).enumerate() {
-        transform(roots, signal.every(p, q), part, work);
+    if m == 1 {
+        out.iter_mut()
+            .enumerate()
+            .for_each(|(t, value)| *value = signal.value(t));
+    } else {
+        for (q, part) in out.chunks_exact_mut(m).enumerate() {
+            transform(roots, signal.every(p, q), part, work);
+        }
     }
     // Root number k of order n is number k*unit of the stored ones.
     let unit = roots.order() / n;
-    for k in 0..m {
-        let root = |index: usize| roots.at(index * unit);
-        match p {
-            2 => pair(&mut out[k..], m, root(k)),
-            4 => quadruple(&mut out[k..], m, [1, 2, 3].map(|q| root(q * k))),
-            _ => {
+    match p {
+        2 => (0..m).for_each(|k| pair(&mut out[k..], m, roots.at(k * unit))),
+        4 => {
+            for k in 0..m {
+                let step = k * unit;
+                let roots = [roots.at(step), roots.at(2 * step), roots.at(3 * step)];
+                quadruple(&mut out[k..], m, roots);
+            }
+        }
+        7 => sevens(roots, out),
+        _ => {
+            for k in 0..m {
                 for (q, value) in work[..p].iter_mut().enumerate() {
-                    *value = out[k + q * m] * root(q * k);
+                    *value = out[k + q * m] * roots.at(q * k * unit);
                 }
-                prime(&mut out[k..], m, &mut work[..p], |q| root(q * m));
+                prime(&mut out[k..], m, &mut work[..p], |q| roots.at(q * m * unit));
             }
         }
     }
@@ -110,7 +126,11 @@ fn pair<T: Scalar>(out: &mut [Complex<T>], m: usize, root: Complex<T>) {
 /// The transform of four values that are `m` apart; all but the first are multiplied by `roots` first.
 fn quadruple<T: Scalar>(out: &mut [Complex<T>], m: usize, roots: [Complex<T>; 3]) {
     let a = out[0];
-    let [b, c, d] = [1, 2, 3].map(|q| out[q * m] * roots[q - 1]);
+    let (b, c, d) = (
+        out[m] * roots[0],
+        out[2 * m] * roots[1],
+        out[3 * m] * roots[2],
+    );
     let (even, even_difference) = (a + c, a - c);
     let (odd, odd_difference) = (b + d, b - d);
     let turned = Complex::new(odd_difference.im, -odd_difference.re);
@@ -118,6 +138,53 @@ fn quadruple<T: Scalar>(out: &mut [Complex<T>], m: usize, roots: [Complex<T>; 3]
     out[m] = even_difference + turned;
     out[2 * m] = even - odd;
     out[3 * m] = even_difference - turned;
+}
+
+/// The last step for the factor 7, which images of 28 x 28 have: as [`prime`], written out.
+fn sevens<T: Scalar>(roots: Roots<'_, T>, out: &mut [Complex<T>]) {
+    let m = out.len() / 7;
+    let unit = roots.order() / out.len();
+    let (w, ww, www) = (
+        roots.at(m * unit),
+        roots.at(2 * m * unit),
+        roots.at(3 * m * unit),
+    );
+    for k in 0..m {
+        if k > 0 {
+            for q in 1..7 {
+                out[k + q * m] = out[k + q * m] * roots.at(q * k * unit);
+            }
+        }
+        let first = out[k];
+        let (a, aa) = (out[k + m] + out[k + 6 * m], out[k + m] - out[k + 6 * m]);
+        let (b, bb) = (
+            out[k + 2 * m] + out[k + 5 * m],
+            out[k + 2 * m] - out[k + 5 * m],
+        );
+        let (c, cc) = (
+            out[k + 3 * m] + out[k + 4 * m],
+            out[k + 3 * m] - out[k + 4 * m],
+        );
+        out[k] = first + a + b + c;
+        out_pair(
+            out,
+            [k + m, k + 6 * m],
+            first + a.scale(w.re) + b.scale(ww.re) + c.scale(www.re),
+            aa.scale(w.im) + bb.scale(ww.im) + cc.scale(www.im),
+        );
+        out_pair(
+            out,
+            [k + 2 * m, k + 5 * m],
+            first + a.scale(ww.re) + b.scale(www.re) + c.scale(w.re),
+            aa.scale(ww.im) - bb.scale(www.im) - cc.scale(w.im),
+        );
+        out_pair(
+            out,
+            [k + 3 * m, k + 4 * m],
+            first + a.scale(www.re) + b.scale(w.re) + c.scale(ww.re),
+            aa.scale(www.im) - bb.scale(w.im) + cc.scale(ww.im),
+        );
+    }
 }
 
 /// The transform of an odd number of `values`, to places that are `m` apart, by definition; `root(q)` is
@@ -150,8 +217,19 @@ fn prime<T: Scalar>(
             even = even + values[q].scale(root.re);
             odd = odd + values[p - q].scale(root.im);
         }
-        let turned = Complex::new(-odd.im, odd.re);
-        out[r * m] = even + turned;
-        out[(p - r) * m] = even - turned;
+        out_pair(out, [r * m, (p - r) * m], even, odd);
     }
+}
+
+/// Outputs of opposite numbers from what is even and what is odd in them, the latter without its factor `i`.
+#[inline(always)]
+fn out_pair<T: Scalar>(
+    out: &mut [Complex<T>],
+    places: [usize; 2],
+    even: Complex<T>,
+    odd: Complex<T>,
+) {
+    let turned = Complex::new(-odd.im, odd.re);
+    out[places[0]] = even + turned;
+    out[places[1]] = even - turned;
 }

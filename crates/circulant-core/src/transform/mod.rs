@@ -108,13 +108,14 @@ impl<'a, T: Scalar> RealTransform<'a, T> {
         scratch: &mut [Complex<T>],
     ) -> Result<(), SizeError> {
         expect_len("signal", signal.len(), self.length)?;
-        self.forward_of(|t| signal[t], half, scratch)
+        self.forward_of(&|t| signal[t], 0, half, scratch)
     }
 
-    /// The half spectrum of the signal with the values `value(0), value(1), ...`.
+    /// The half spectrum of the signal with the values `value(first), value(first + 1), ...`.
     pub fn forward_of(
         &self,
-        value: impl Fn(usize) -> T,
+        value: &dyn Fn(usize) -> T,
+        first: usize,
         half: &mut [Complex<T>],
         scratch: &mut [Complex<T>],
     ) -> Result<(), SizeError> {
@@ -122,12 +123,12 @@ impl<'a, T: Scalar> RealTransform<'a, T> {
         let length = Self::complex_len(self.length);
         let (full, work) = scratch.split_at_mut(length);
         if length == self.length {
-            let at = |t: usize| Complex::new(value(t), T::zero());
+            let at = |t: usize| Complex::new(value(first + t), T::zero());
             transform(self.roots, Signal::new(&at), full, work);
             half.copy_from_slice(&full[..self.bins()]);
             return Ok(());
         }
-        let at = |t: usize| Complex::new(value(2 * t), value(2 * t + 1));
+        let at = |t: usize| Complex::new(value(first + 2 * t), value(first + 2 * t + 1));
         transform(self.roots, Signal::new(&at), &mut half[..length], work);
         self.split_pairs(half);
         Ok(())

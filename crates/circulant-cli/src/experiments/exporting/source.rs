@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use circulant_edge::Model;
+use circulant_edge::{Draws, Model};
 
 use super::network::{PlainMap, PlainNetwork};
 use crate::files::write;
@@ -50,6 +50,7 @@ pub fn c(path: &Path, network: &PlainNetwork, model: &[u8]) -> anyhow::Result<()
 fn header(network: &PlainNetwork, bytes: &[u8]) -> anyhow::Result<String> {
     let samples = Model::read(bytes)?.samples();
     let (mut complex, mut roots, mut coordinates, mut values) = (1, 1, 1, network.classes);
+    let sums = Model::read(bytes)?.sums_len().max(1);
     let mut prime = 1;
     for layer in &network.layers {
         let [inputs, outputs] = layer.map.sizes();
@@ -85,6 +86,7 @@ fn header(network: &PlainNetwork, bytes: &[u8]) -> anyhow::Result<String> {
         ("ROOTS", roots),
         ("PRIME", prime),
         ("COORDINATES", coordinates),
+        ("SUMS", sums),
         ("VALUES", inputs + values),
         ("MODEL_BYTES", bytes.len()),
     ] {
@@ -94,6 +96,11 @@ fn header(network: &PlainNetwork, bytes: &[u8]) -> anyhow::Result<String> {
     for (index, byte) in bytes.iter().enumerate() {
         text.push_str(if index % 24 == 0 { "\n    " } else { "" });
         let _ = write!(text, "{byte},");
+    }
+    text.push_str("\n};\n\nstatic const int16_t circulant_quantiles[] = {");
+    for (index, quantile) in circulant_edge::QUANTILES.iter().enumerate() {
+        text.push_str(if index % 16 == 0 { "\n    " } else { "" });
+        let _ = write!(text, "{quantile},");
     }
     text.push_str("\n};\n");
     // Only circulant.c has the bytes.
@@ -121,7 +128,8 @@ fn largest_factor(mut n: usize) -> usize {
 /// The files of the Rust crate. `edge` is where `circulant-edge` comes from, as a line of `Cargo.toml` has it.
 pub fn rust(path: &Path, model: &[u8], edge: &str) -> anyhow::Result<()> {
     let read = Model::read(model)?;
-    let (memory, inputs, outputs) = (read.memory_len(), read.inputs(), read.outputs());
+    let (inputs, outputs) = (read.inputs(), read.outputs());
+    let (memory, sums) = (read.memory_len(), read.memory_len_for(Draws::Sums));
     let samples = read.samples();
     let manifest = format!(
         "[package]\nname = \"circulant-model\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\ncirculant-edge = {edge}\n\n[workspace]\n"
@@ -146,8 +154,10 @@ use circulant_edge::{{EdgeError, Model}};
 
 /// The file.
 pub static BYTES: &[u8] = include_bytes!("model.circ");
-/// Complex numbers of memory that a `Runtime` needs.
+/// Complex numbers of memory that a `Runtime` needs for everything.
 pub const MEMORY: usize = {memory};
+/// The same if only sums are drawn, as `Sampling::new` has it.
+pub const MEMORY_FOR_SUMS: usize = {sums};
 /// Values of an input.
 pub const INPUTS: usize = {inputs};
 /// Classes.

@@ -1,0 +1,7 @@
+//! The runtime against slow, obvious oracles, and files that are no models.
+
+mod draws;
+mod networks;
+mod predictions;
+mod refusals;
+mod support;
