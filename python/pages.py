@@ -85,7 +85,11 @@ def of_class(title: str, owner: type, level: int) -> str:
     text.append(markdown(owner.__doc__ or "", level + 1))
     if fields := getattr(owner, "_fields", ()):
         text.append(f"Fields: {', '.join(f'`{field}`' for field in fields)}.\n")
-    for name, member in sorted(vars(owner).items()):
+    members: dict[str, Any] = {}
+    for base in reversed(owner.__mro__):
+        if base.__module__.startswith("circulant"):
+            members |= vars(base)
+    for name, member in sorted(members.items()):
         function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         if not name.startswith("_") and inspect.isfunction(function) and function.__doc__:
             text += [f"{hashes}# `{name}{_signature(function)}`\n", markdown(function.__doc__, level + 2)]

@@ -349,13 +349,14 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         model.n_features_in_ = channels * height * width
         return model._opened(trained)  # type: ignore[no-any-return]
 
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Write a page with norms, spectra and filters beside the prior."""
-        check_is_fitted(self)
-        self._trained.report(os.fspath(path))
-
     def _figures(self) -> list[tuple[str, str]]:
-        return self._trained.figures()  # type: ignore[no-any-return]
+        figures = super()._figures()
+        if self._calibration is not None:
+            title = "Reliability of held-out rows"
+            probabilities, labels = self._calibration
+            svg = _engine.reliability_figure(probabilities, len(self.classes_), labels, title)
+            figures.append(("reliability", svg))
+        return figures
 
 
 def _labels(classes: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[np.intp]:

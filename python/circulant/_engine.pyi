@@ -10,6 +10,35 @@ _Array = npt.NDArray[Any]
 _Doubles = npt.NDArray[np.float64]
 _Interval = tuple[float, float, float]
 
+__all__ = [
+    "Classifier",
+    "Operator",
+    "Regressor",
+    "__version__",
+    "bootstrap_classification",
+    "bootstrap_mean",
+    "bootstrap_ood",
+    "classification_report",
+    "conformal_intervals",
+    "conformal_sets",
+    "dataset_names",
+    "density",
+    "energies",
+    "gaussian_kl",
+    "gaussian_kl_gradients",
+    "gaussian_sample",
+    "load_dataset",
+    "mean_probabilities",
+    "mutual_information",
+    "num_threads",
+    "ood_report",
+    "program",
+    "reliability_diagram",
+    "reliability_figure",
+    "row_scores",
+    "set_num_threads",
+]
+
 __version__: str
 
 def num_threads() -> int: ...
@@ -34,6 +63,9 @@ def classification_report(
 def reliability_diagram(
     probabilities: _Array, classes: int, labels: npt.NDArray[np.int64], bins: int, adaptive: bool
 ) -> list[_Doubles]: ...
+def reliability_figure(
+    probabilities: _Array, classes: int, labels: npt.NDArray[np.int64], title: str
+) -> str: ...
 def row_scores(probabilities: _Array, classes: int, score: str) -> _Doubles: ...
 def energies(logits: _Array, classes: int, temperature: float) -> _Doubles: ...
 def mutual_information(probabilities: _Array, classes: int, samples: int) -> _Doubles: ...

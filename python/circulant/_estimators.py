@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -204,6 +205,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X, reset=False)
         return contiguous(rows, rows.dtype)
 
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page (HTML that needs no other file) with settings, norms, and spectra and filters beside the prior."""
+        check_is_fitted(self)
+        self._trained.report(os.fspath(path))
+
     def _repr_html_inner(self) -> str:
         html: str = super()._repr_html_inner()
         if not self.__sklearn_is_fitted__():
@@ -212,7 +218,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return f"{html}<details><summary>spectra and filters</summary>{figures}</details>"
 
     def _figures(self) -> list[tuple[str, str]]:
-        return []
+        """Names and SVG texts."""
+        figures: list[tuple[str, str]] = self._trained.figures()
+        return figures
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())

@@ -174,7 +174,7 @@ impl Classifier {
     fn report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let write = || {
             let run = self.lock();
-            Inspected::new(&run)?.write(&run, &path)
+            Inspected::new(&run.folder, &run.network, run.steps)?.write(&run.folder, &path)
         };
         py.detach(write).map_err(of_anyhow)
     }
@@ -183,11 +183,7 @@ impl Classifier {
     fn figures(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         let draw = || -> anyhow::Result<_> {
             let run = self.lock();
-            let document = Inspected::new(&run)?.document(&run);
-            let drawings = document.drawings().into_iter();
-            Ok(drawings
-                .map(|(name, drawing)| (name, drawing.standalone()))
-                .collect())
+            Ok(Inspected::new(&run.folder, &run.network, run.steps)?.figures(&run.folder))
         };
         py.detach(draw).map_err(of_anyhow)
     }

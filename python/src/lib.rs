@@ -54,7 +54,7 @@ mod _engine {
     use crate::metrics::{
         bootstrap_classification, bootstrap_mean, bootstrap_ood, classification_report, density,
         energies, mean_probabilities, mutual_information, ood_report, reliability_diagram,
-        row_scores,
+        reliability_figure, row_scores,
     };
     #[pymodule_export]
     use crate::operator::Operator;

@@ -90,6 +90,24 @@ pub fn reliability_diagram<'py>(
     ])
 }
 
+/// A reliability diagram as SVG.
+#[pyfunction]
+pub fn reliability_figure(
+    py: Python<'_>,
+    probabilities: &Bound<'_, PyAny>,
+    classes: usize,
+    labels: &Bound<'_, PyAny>,
+    title: &str,
+) -> PyResult<String> {
+    let labels = integers("labels", labels)?;
+    let labels = slice(&labels)?;
+    let diagram = with_probabilities!(py, probabilities, classes, checked => diagram_of(&checked, labels, BINS))?;
+    Ok(circulant_cli::bindings::reliability(title, &diagram))
+}
+
+/// Of a reliability diagram.
+const BINS: usize = 15;
+
 /// One number per row: `entropy` or `confidence`.
 #[pyfunction]
 pub fn row_scores<'py>(

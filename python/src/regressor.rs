@@ -9,7 +9,7 @@ use burn::module::Module;
 use circulant::bayes::{Bayesian, PredictiveConfig};
 use circulant::geometry::{Lipschitz, TargetBoundsConfig};
 use circulant::models::TargetNetwork;
-use circulant_cli::bindings::LoadedRegression;
+use circulant_cli::bindings::{Inspected, LoadedRegression};
 use circulant_data::TableTask;
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -166,6 +166,24 @@ impl Regressor {
         dict.set_item("rounding", certified.rounding)?;
         dict.set_item("proven", certified.proven)?;
         Ok(dict)
+    }
+
+    /// Writes the page with norms, spectra and filters beside the prior.
+    fn report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let write = || {
+            let run = self.lock();
+            Inspected::new(&run.folder, &run.network, run.steps)?.write(&run.folder, &path)
+        };
+        py.detach(write).map_err(of_anyhow)
+    }
+
+    /// The figures of the page: names and SVG texts.
+    fn figures(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        let draw = || -> anyhow::Result<_> {
+            let run = self.lock();
+            Ok(Inspected::new(&run.folder, &run.network, run.steps)?.figures(&run.folder))
+        };
+        py.detach(draw).map_err(of_anyhow)
     }
 
     /// All settings, as the program's `config.toml` has them.

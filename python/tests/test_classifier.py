@@ -291,7 +291,8 @@ def test_fits_in_threads_take_turns(iris):
 
 def test_display(fitted, tmp_path, capsys, iris):
     html = fitted._repr_html_()
-    assert "<svg" in html and "CirculantClassifier" in html
+    assert "<svg" in html and "CirculantClassifier" in html and "Reliability" not in html
+    assert "Reliability" in copy.copy(fitted).calibrate(*iris)._repr_html_()
     fitted.report(tmp_path / "report.html")
     assert "<html" in (tmp_path / "report.html").read_text()[:200].lower()
     from circulant._progress import Progress

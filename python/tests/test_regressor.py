@@ -250,3 +250,15 @@ def test_settings_and_rows_are_checked(fitted, data):
     # The same target everywhere is no error.
     constant = CirculantRegressor(steps=50, random_state=0).fit(X, np.full(len(X), 7.0))
     np.testing.assert_allclose(constant.predict(X), 7.0, atol=0.5)
+
+
+def test_display(fitted, tmp_path):
+    html = fitted._repr_html_()
+    assert html.count("<svg") >= 3 and "CirculantRegressor" in html
+    fitted.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "a number as target" in page and "classes" not in page.split("Settings")[1].split("Spectra")[0]
+    fitted.save(tmp_path / "run")
+    inspect = [sys.executable, "-m", "circulant", "inspect", str(tmp_path / "run"), "--json"]
+    done = subprocess.run(inspect, capture_output=True, text=True)
+    assert done.returncode == 0 and json.loads(done.stdout)["layers"], done.stderr

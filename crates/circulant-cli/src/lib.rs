@@ -32,6 +32,7 @@ pub mod bindings {
     pub use crate::experiments::config::{ModelConfig, RunConfig};
     pub use crate::experiments::exported::describe;
     pub use crate::experiments::facts::Facts;
+    pub use crate::experiments::figures::reliability;
     pub use crate::experiments::folder::{DataFacts, RunFacts, RunFolder};
     pub use crate::experiments::inspection::Inspected;
     pub use crate::experiments::loaded::LoadedRun;

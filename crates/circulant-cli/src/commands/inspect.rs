@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::output::{json_line, print};
 use crate::experiments::inspection::{Inspected, Inspection};
 use crate::experiments::loaded::LoadedRun;
+use crate::experiments::regression::LoadedRegression;
 use crate::report::number::grouped;
 
 /// Look into a trained network: spectra, filters, singular values, and the prior.
@@ -41,11 +42,20 @@ struct InspectOutput<'a> {
 impl Inspect {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
-        let run = LoadedRun::open(&self.run)?;
-        let inspected = Inspected::new(&run)?;
-        let default = || run.folder.path().join("inspect.html");
+        let (folder, inspected) = match LoadedRegression::open(&self.run)? {
+            Some(run) => {
+                let inspected = Inspected::new(&run.folder, &run.network, run.steps)?;
+                (run.folder, inspected)
+            }
+            None => {
+                let run = LoadedRun::open(&self.run)?;
+                let inspected = Inspected::new(&run.folder, &run.network, run.steps)?;
+                (run.folder, inspected)
+            }
+        };
+        let default = || folder.path().join("inspect.html");
         let report = self.out.clone().unwrap_or_else(default);
-        inspected.write(&run, &report)?;
+        inspected.write(&folder, &report)?;
         let numbers = &inspected.numbers;
         if self.json {
             let output = InspectOutput { report, numbers };

@@ -4,6 +4,7 @@
 use anyhow::anyhow;
 use burn::module::Module;
 use burn::tensor::Tensor;
+use circulant::bayes::Bayesian;
 use circulant::geometry::{
     CertificateConfig, Certificates, CertifiedAt, PosteriorGeometry, PosteriorGeometryConfig,
     PredictiveBoundsConfig, PredictiveCertificate, PredictiveCertificates, Quantiles, Radii,
@@ -11,7 +12,8 @@ use circulant::geometry::{
 };
 use serde::Serialize;
 
-use super::layer_figures;
+use super::config::PosteriorConfig;
+use super::layer_figures::{self, Layered};
 use super::loaded::LoadedRun;
 use super::progress::{Busy, WorkProgress};
 use super::source::tensor;
@@ -362,7 +364,7 @@ fn layers(
     certificates: &Certificates,
     posterior: Option<&PosteriorGeometry>,
 ) -> anyhow::Result<Vec<LayerNorms>> {
-    let priors = prior_norms(run)?;
+    let priors = prior_norms(&run.network, &run.folder.config.posterior)?;
     let layers = certificates.network.layers().into_iter();
     let norms = layers.map(|layer| {
         let drawn = posterior.and_then(|found| {
@@ -383,8 +385,11 @@ fn layers(
 
 /// Names and bounds of the spectral layers, which hold together with a probability of `1 - DELTA`. A learned slope counts
 /// as fixed at its posterior's mean.
-pub fn prior_norms(run: &LoadedRun) -> anyhow::Result<Vec<(String, f64)>> {
-    let layers = layer_figures::hidden_layers(&run.network, &run.folder.config.posterior)?;
+pub fn prior_norms<M: Layered>(
+    network: &Bayesian<M>,
+    posterior: &PosteriorConfig,
+) -> anyhow::Result<Vec<(String, f64)>> {
+    let layers = layer_figures::hidden_layers(network, posterior)?;
     let spectral = layers
         .iter()
         .filter_map(|layer| Some((layer.name.clone(), layer.spectral_prior()?)));

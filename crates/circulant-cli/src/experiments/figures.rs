@@ -1,9 +1,10 @@
 //! Figures that several reports have.
 
-use circulant::metrics::entropy_density;
+use circulant::metrics::{ReliabilityDiagram, entropy_density};
 
 use crate::report::figure::{
-    Axis, Curve, Distribution, Drawing, Radii, certified_accuracy, densities, histograms,
+    Axis, Curve, Distribution, Drawing, Radii, Reliability, certified_accuracy, densities,
+    histograms,
 };
 
 /// The window near zero, confident predictions, that the paper shows enlarged.
@@ -33,4 +34,11 @@ pub fn lipschitz(distributions: &[Distribution]) -> Drawing {
 /// The share of inputs that are right and certified, by the radius.
 pub fn certified(models: &[Radii]) -> Drawing {
     certified_accuracy("Certified accuracy", Axis::log("radius (l2)"), models)
+}
+
+/// A reliability diagram as the text of an SVG file.
+pub fn reliability(title: &str, diagram: &ReliabilityDiagram) -> String {
+    Reliability::from_diagram(title, diagram)
+        .draw()
+        .standalone()
 }

@@ -4,13 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use burn::module::Module;
+use circulant::bayes::Bayesian;
 use circulant::geometry::Lipschitz;
+use circulant::models::Likelihood;
 use serde::Serialize;
 
 use super::certification::{DELTA, prior_norms};
-use super::folder::StepLine;
-use super::layer_figures::{self, LayerFigures};
-use super::loaded::LoadedRun;
+use super::config::Inference;
+use super::folder::{RunFolder, StepLine};
+use super::layer_figures::{self, LayerFigures, Layered};
 use super::progress::Busy;
 use crate::report::figure::{Axis, Curve, CurveLook, Curves, Drawing};
 use crate::report::number::grouped;
@@ -70,31 +72,34 @@ pub struct Inspected {
 }
 
 impl Inspected {
-    /// Looks at a run.
-    pub fn new(run: &LoadedRun) -> anyhow::Result<Self> {
-        let (config, facts) = (&run.folder.config, &run.folder.facts);
-        let layers = layer_figures::hidden_layers(&run.network, &config.posterior)?;
+    /// Looks at a run of so many steps.
+    pub fn new<M: Layered>(
+        folder: &RunFolder,
+        network: &Bayesian<M>,
+        steps_done: u64,
+    ) -> anyhow::Result<Self> {
+        let (config, facts) = (&folder.config, &folder.facts);
+        let layers = layer_figures::hidden_layers(network, &config.posterior)?;
         let _busy = Busy::new("norms and singular values");
-        let singular = run.network.valid().mean().singular_values()?;
-        let steps = run.folder.steps()?;
+        let singular = network.valid().mean().layers().singular_values()?;
+        let steps = folder.steps()?;
         let ends = steps.first().zip(steps.last());
         let numbers = Inspection {
-            run: run.folder.path().display().to_string(),
+            run: folder.path().display().to_string(),
             model: config.model.kind.name(),
-            inference: if run.is_bayesian() {
-                "bayesian"
-            } else {
-                "point"
+            inference: match config.posterior.inference {
+                Inference::Bayesian => "bayesian",
+                Inference::Point => "point",
             },
             image: facts.data.image(),
             classes: facts.data.classes,
             weights: facts.weights,
             biases: facts.biases,
-            trained: run.network.num_params(),
-            steps: run.steps,
+            trained: network.num_params(),
+            steps: steps_done,
             seconds: steps.last().map(|line| line.seconds),
             loss: ends.map(|(first, last)| [first.loss, last.loss]),
-            layers: layer_numbers(run, &layers, &singular)?,
+            layers: layer_numbers(folder, network, &layers, &singular)?,
         };
         Ok(Self {
             numbers,
@@ -105,10 +110,10 @@ impl Inspected {
     }
 
     /// The page.
-    pub fn document(&self, run: &LoadedRun) -> Document {
-        let (config, facts) = (&run.folder.config, &run.folder.facts);
+    pub fn document(&self, folder: &RunFolder) -> Document {
+        let (config, facts) = (&folder.config, &folder.facts);
         let kind = config.model.kind;
-        let mut sections = vec![self.settings(run)];
+        let mut sections = vec![self.settings(folder)];
         sections.extend(self.training());
         sections.push(self.spectra());
         sections.push(self.norms());
@@ -117,11 +122,15 @@ impl Inspected {
         Document {
             title: format!("A {} network and what it learned", kind.title()),
             intro: vec![format!(
-                "Trained on {}; {} classes, {} trained parameters, {} steps.",
+                "Trained on {}; {}, {} trained parameters, {} steps.",
                 facts.data.source,
-                facts.data.classes,
+                match facts.data.likelihood() {
+                    None => format!("{} classes", facts.data.classes),
+                    Some(Likelihood::Poisson) => "a count as target".to_owned(),
+                    Some(_) => "a number as target".to_owned(),
+                },
                 grouped(self.numbers.trained as u64),
-                grouped(run.steps)
+                grouped(self.numbers.steps)
             )],
             warnings: Vec::new(),
             sections,
@@ -133,13 +142,21 @@ impl Inspected {
         }
     }
 
-    /// Writes the page.
-    pub fn write(&self, run: &LoadedRun, path: &Path) -> anyhow::Result<()> {
-        self.document(run).write(path)
+    /// The figures of the page: names and SVG texts.
+    pub fn figures(&self, folder: &RunFolder) -> Vec<(String, String)> {
+        let document = self.document(folder);
+        let drawings = document.drawings().into_iter();
+        let figure = |(name, drawing): (String, &Drawing)| (name, drawing.standalone());
+        drawings.map(figure).collect()
     }
 
-    fn settings(&self, run: &LoadedRun) -> Section {
-        let (config, numbers) = (&run.folder.config, &self.numbers);
+    /// Writes the page.
+    pub fn write(&self, folder: &RunFolder, path: &Path) -> anyhow::Result<()> {
+        self.document(folder).write(path)
+    }
+
+    fn settings(&self, folder: &RunFolder) -> Section {
+        let (config, numbers) = (&folder.config, &self.numbers);
         let [channels, height, width] = numbers.image;
         let mut rows = vec![
             ("hidden layers", Cell::text(config.model.kind.title())),
@@ -148,7 +165,6 @@ impl Inspected {
                 "images",
                 Cell::text(format!("{channels} x {height} x {width}")),
             ),
-            ("classes", Cell::Count(numbers.classes as u64)),
             ("weights", Cell::Count(numbers.weights as u64)),
             ("biases", Cell::Count(numbers.biases as u64)),
             ("inference", Cell::text(numbers.inference)),
@@ -160,11 +176,14 @@ impl Inspected {
                 Cell::text(config.training.learning_rate.to_string()),
             ),
         ];
-        if config.model.kind.is_spectral() && run.is_bayesian() {
+        if config.model.kind.is_spectral() && config.posterior.inference == Inference::Bayesian {
             rows.push((
                 "rank of the posterior",
                 Cell::Count(config.posterior.rank as u64),
             ));
+        }
+        if numbers.classes > 0 {
+            rows.insert(3, ("classes", Cell::Count(numbers.classes as u64)));
         }
         if let Some([_, last]) = numbers.loss {
             rows.push(("loss of the last step", Cell::number(last, 4)));
@@ -284,13 +303,14 @@ fn singular_values(layers: &[(String, Vec<f64>)]) -> Drawing {
     .draw()
 }
 
-fn layer_numbers(
-    run: &LoadedRun,
+fn layer_numbers<M: Layered>(
+    folder: &RunFolder,
+    network: &Bayesian<M>,
     layers: &[LayerFigures],
     singular: &[(String, Vec<f64>)],
 ) -> anyhow::Result<Vec<LayerNumbers>> {
-    let bound = run.network.valid().mean().network_bound()?;
-    let priors = prior_norms(run)?;
+    let bound = network.valid().mean().layers().network_bound()?;
+    let priors = prior_norms(network, &folder.config.posterior)?;
     let numbers = singular.iter().map(|(name, values)| {
         let norms = bound.layers();
         let norm = norms.iter().find(|layer| layer.name() == name)?.norm();

@@ -9,8 +9,8 @@ mod layer_values;
 
 use anyhow::Context;
 use burn::module::Module;
-use circulant::bayes::{AnyPosterior, Bayesian, Posterior, Slope, SpectralPrior};
-use circulant::models::{HiddenLayer, ImageClassifier};
+use circulant::bayes::{AnyPosterior, Bayesian, Network, Posterior, Slope, SpectralPrior};
+use circulant::models::{HiddenLayer, ImageClassifier, TargetNetwork};
 use circulant::noise::standard_normal;
 use circulant::noise::{Noise, Purpose};
 
@@ -52,15 +52,41 @@ pub fn filters(
         .filters(title))
 }
 
+/// A network made of the layers of a classifier.
+pub trait Layered: Network {
+    /// What stands before the names of their parameters.
+    const PREFIX: &'static str;
+
+    /// The layers.
+    fn layers(&self) -> &ImageClassifier;
+}
+
+impl Layered for ImageClassifier {
+    const PREFIX: &'static str = "";
+
+    fn layers(&self) -> &ImageClassifier {
+        self
+    }
+}
+
+impl Layered for TargetNetwork {
+    const PREFIX: &'static str = "layers.";
+
+    fn layers(&self) -> &ImageClassifier {
+        &self.layers
+    }
+}
+
 /// The hidden layers of a network, with the priors that `posterior` gave them.
-pub fn hidden_layers(
-    network: &Bayesian<ImageClassifier>,
+pub fn hidden_layers<M: Layered>(
+    network: &Bayesian<M>,
     posterior: &PosteriorConfig,
 ) -> anyhow::Result<Vec<LayerFigures>> {
     let network = network.valid();
     let mean = network.mean();
+    let mean = mean.layers();
     let layers = mean.hidden_layers().map(|(name, layer)| {
-        let path = format!("{name}.{}", layer_values::parameter(layer));
+        let path = format!("{}{name}.{}", M::PREFIX, layer_values::parameter(layer));
         let factor = network.posteriors().find(|(found, _)| *found == path);
         let factor = factor
             .with_context(|| format!("{path} has no posterior"))?
