@@ -51,7 +51,8 @@ def _block(block: str) -> str:
     if ">>>" in block:
         return f"```python\n{inspect.cleandoc(block)}\n```"
     if re.search(r"^=+  +=+", block, re.MULTILINE):
-        return f"```text\n{block}\n```"
+        rows = (re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in block.splitlines() if line[0] != "=")
+        return "\n".join(["| name | what |", "| --- | --- |", *(f"| {name} | {what} |" for name, what in rows)])
     return " ".join(line.strip() for line in block.splitlines())
 
 
