@@ -28,6 +28,16 @@ pub enum LayerError {
         /// The larger of the sizes.
         most: usize,
     },
+    /// The side of a kernel that has no centre, or does not fit the images.
+    #[error(
+        "kernel: expected an odd side from 1 to {most}, the shorter side of the images, got {got}"
+    )]
+    Kernel {
+        /// The side that was asked for.
+        got: usize,
+        /// The shorter side of the images.
+        most: usize,
+    },
     /// A word that names no kind of projection.
     #[error(
         "{got:?} is no projection: expected `dense`, `spectral`, `diagonal`, or `block-` with a length such as `block-16`"

@@ -111,12 +111,42 @@ impl Isometries {
         Ok(())
     }
 
-    fn groups(&self) -> impl Iterator<Item = Group<'_>> {
-        let sizes = Sizes {
+    /// The parameters that are those of two operators: where each stands in the coordinates of the operator `S` from `q` to `q` channels,
+    /// followed by those of `V` from `q` to `n - q` channels. `S` must be skew: `K(f)^H = -K(f)`.
+    pub fn places_in_operators(&self) -> Vec<usize> {
+        let sizes @ Sizes { n, q, .. } = self.sizes();
+        let (square, tail) = (q * q, (n - q) * q);
+        let all: usize = self.complex.iter().map(|&complex| 1 + usize::from(complex)).sum();
+        let mut places = Vec::with_capacity(self.parameters());
+        let mut coordinate = 0;
+        for &complex in &self.complex {
+            let own = |i: usize, j: usize| coordinate * square + j * q + i;
+            let behind = |entry: usize| {
+                let (row, column) = (entry / q, entry % q);
+                all * square + coordinate * tail + column * (n - q) + row
+            };
+            places.extend(sizes.parts(complex).map(|part| match part {
+                Part::Diagonal(i) => own(i, i) + square,
+                Part::Real(i, j) => own(i, j),
+                Part::Imaginary(i, j) => own(i, j) + square,
+                Part::TailReal(entry) => behind(entry),
+                Part::TailImaginary(entry) => behind(entry) + tail,
+            }));
+            coordinate += 1 + usize::from(complex);
+        }
+        places
+    }
+
+    fn sizes(&self) -> Sizes {
+        Sizes {
             n: self.channels_in.max(self.channels_out),
             q: self.channels_in.min(self.channels_out),
             wide: self.channels_in > self.channels_out,
-        };
+        }
+    }
+
+    fn groups(&self) -> impl Iterator<Item = Group<'_>> {
+        let sizes = self.sizes();
         let bins = self.complex.chunks(MAX_LANES);
         bins.map(move |complex| Group { complex, sizes })
     }

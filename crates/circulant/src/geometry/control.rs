@@ -5,7 +5,7 @@
 //! | [`SpectralCirculant1d`], [`Circulant1d`] | every bin with `abs(h_k) > limit` is shortened to `limit`, phases stay |
 //! | [`BlockCirculant1d`], [`SpectralBccb2d`], [`Bccb2d`] | every singular value of every `K(u, v)` above `limit` is lowered to `limit` |
 //! | [`DiagonalCirculant1d`](crate::nn::DiagonalCirculant1d) | all circulant matrices are scaled, so that the bound of the norm is `limit` |
-//! | [`OrthogonalCirculant1d`], [`OrthogonalBlock1d`], [`OrthogonalBccb2d`] | nothing: their norm is one, and a limit below it is an error |
+//! | [`OrthogonalCirculant1d`], [`OrthogonalBlock1d`], [`OrthogonalBccb2d`], [`OrthogonalConv2d`] | nothing: their norm is one, and a limit below it is an error |
 //! | `Linear` | the whole matrix is scaled to the norm `limit`, if it is above |
 //! | `Conv2d` ([`clip_convolution`]) | the same, with the upper bound of its norm |
 //!
@@ -28,7 +28,8 @@ use super::{GeometryError, OperatorNorm, SameConvolution};
 use crate::models::{HiddenLayer, ImageClassifier};
 use crate::nn::{
     Bccb2d, BlockCirculant1d, Circulant1d, LayerValues, OrthogonalBccb2d, OrthogonalBlock1d,
-    OrthogonalCirculant1d, SpectralBccb2d, SpectralCirculant1d, to_host, with_values,
+    OrthogonalCirculant1d, OrthogonalConv2d, SpectralBccb2d, SpectralCirculant1d, to_host,
+    with_values,
 };
 use crate::operator::{Layout, Operator};
 
@@ -173,7 +174,12 @@ macro_rules! orthogonal {
     )*};
 }
 
-orthogonal!(OrthogonalCirculant1d, OrthogonalBlock1d, OrthogonalBccb2d);
+orthogonal!(
+    OrthogonalCirculant1d,
+    OrthogonalBlock1d,
+    OrthogonalBccb2d,
+    OrthogonalConv2d
+);
 
 /// The parameter times a number.
 pub(super) fn scaled<const D: usize>(param: &Param<Tensor<D>>, factor: f64) -> Param<Tensor<D>> {

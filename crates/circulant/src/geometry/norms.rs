@@ -6,7 +6,7 @@
 //! | [`BlockCirculant1d`] | the largest `sigma_max(K(k))` over the bins | yes; an upper bound when `block` does not divide both sizes |
 //! | [`SpectralBccb2d`], [`Bccb2d`] | the largest `sigma_max(K(u, v))` over the half plane (equation 14) | yes |
 //! | [`DiagonalCirculant1d`](crate::nn::DiagonalCirculant1d) | `sum_j max abs(D2_j) max_k abs(h_k) max abs(D1_j)` | an upper bound |
-//! | [`OrthogonalCirculant1d`], [`OrthogonalBlock1d`], [`OrthogonalBccb2d`] | one, and what f32 makes of it | as for the layers above |
+//! | [`OrthogonalCirculant1d`], [`OrthogonalBlock1d`], [`OrthogonalBccb2d`], [`OrthogonalConv2d`] | one, and what f32 makes of it | as for the layers above |
 //! | `Linear` | `sigma_max(W)` | yes |
 //! | `Conv2d` with zeros around the image | that of the circular convolution on a padded grid | an upper bound |
 //!
@@ -27,7 +27,7 @@ use super::rounding::{LinearRounding, UNIT_DOUBLE, filter_error};
 use super::{Estimate, GeometryError, LayerBound, LowerBound, UpperBound};
 use crate::nn::{
     Bccb2d, BlockCirculant1d, Circulant1d, LayerValues, OrthogonalBccb2d, OrthogonalBlock1d,
-    OrthogonalCirculant1d, SpectralBccb2d, SpectralCirculant1d, to_host,
+    OrthogonalCirculant1d, OrthogonalConv2d, SpectralBccb2d, SpectralCirculant1d, to_host,
 };
 use crate::operator::Layout;
 
@@ -181,6 +181,7 @@ circulant!(
     OrthogonalCirculant1d,
     OrthogonalBlock1d,
     OrthogonalBccb2d,
+    OrthogonalConv2d,
     Circulant1d,
     Bccb2d
 );

@@ -10,7 +10,7 @@ use super::{GeometryError, SameConvolution};
 use crate::models::{HiddenLayer, ImageClassifier};
 use crate::nn::{
     Bccb2d, BlockCirculant1d, Circulant1d, LayerValues, OrthogonalBccb2d, OrthogonalBlock1d,
-    OrthogonalCirculant1d, SpectralBccb2d, SpectralCirculant1d, to_host,
+    OrthogonalCirculant1d, OrthogonalConv2d, SpectralBccb2d, SpectralCirculant1d, to_host,
 };
 use crate::operator::{Complex, HalfPlane, Layout, Operator};
 
@@ -87,6 +87,7 @@ circulant!(
     OrthogonalCirculant1d,
     OrthogonalBlock1d,
     OrthogonalBccb2d,
+    OrthogonalConv2d,
     Circulant1d,
     Bccb2d
 );

@@ -8,6 +8,7 @@
 //! | [`SpectralBccb2d`] | the same on the half plane, per channel pair | `C_out*C_in*H*W`, less with a mask |
 //! | [`OrthogonalCirculant1d`] | phases: `abs(h_k) = 1` | `(d - 1)/2`, rounded down |
 //! | [`OrthogonalBlock1d`], [`OrthogonalBccb2d`] | generators of a matrix with orthonormal columns or rows per frequency | `H*W*(n*q - q*q/2)` about, `n` and `q` the larger and the smaller number of channels |
+//! | [`OrthogonalConv2d`] | local generators, `k x k` kernels | `k*k*(n*q - q*q/2)` about |
 //! | [`Circulant1d`] | a spatial filter | `d` |
 //! | [`Bccb2d`] | spatial filters, one per channel pair | `C_out*C_in*H*W` |
 
@@ -23,6 +24,7 @@ mod layers;
 mod orthogonal_bccb_2d;
 mod orthogonal_block_1d;
 mod orthogonal_circulant_1d;
+mod orthogonal_conv_2d;
 mod spectral_bccb_2d;
 mod spectral_circulant_1d;
 mod spectrum_mark;
@@ -38,6 +40,7 @@ pub(crate) use layers::LayerValues;
 pub use orthogonal_bccb_2d::{OrthogonalBccb2d, OrthogonalBccb2dConfig};
 pub use orthogonal_block_1d::{OrthogonalBlock1d, OrthogonalBlock1dConfig};
 pub use orthogonal_circulant_1d::{OrthogonalCirculant1d, OrthogonalCirculant1dConfig};
+pub use orthogonal_conv_2d::{OrthogonalConv2d, OrthogonalConv2dConfig};
 pub use spectral_bccb_2d::{SpectralBccb2d, SpectralBccb2dConfig};
 pub use spectral_circulant_1d::{SpectralCirculant1d, SpectralCirculant1dConfig};
 pub(crate) use spectrum_mark::{COORDINATES, SpectrumMark};

@@ -3,7 +3,10 @@
 use burn::tensor::{Tensor, TensorData};
 use circulant::functional::{bccb_2d, isometry_coordinates, max_min};
 use circulant::geometry::{NormControl, OperatorNorm};
-use circulant::nn::{OrthogonalBccb2dConfig, OrthogonalBlock1dConfig, OrthogonalCirculant1dConfig};
+use circulant::nn::{
+    OrthogonalBccb2dConfig, OrthogonalBlock1dConfig, OrthogonalCirculant1dConfig,
+    OrthogonalConv2dConfig,
+};
 use circulant::operator::{HalfPlane, Isometries, Operator};
 
 use crate::common::{assert_gradients, difference, double, host, numbers, random};
@@ -169,3 +172,77 @@ fn certified_norms_enclose_one_and_a_smaller_limit_is_refused() {
 
 trait Certified: OperatorNorm + NormControl {}
 impl<L: OperatorNorm + NormControl> Certified for L {}
+
+#[test]
+fn local_generators_keep_norms_and_have_their_gradients() {
+    for channels @ [inputs, outputs] in [[1, 1], [2, 2], [2, 4], [3, 2]] {
+        for (grid @ [height, width], kernel) in [([3, 4], 3), ([5, 5], 3), ([7, 6], 5), ([2, 3], 1)]
+        {
+            let config = OrthogonalConv2dConfig::new(channels, grid)
+                .with_kernel(kernel)
+                .with_seed(Some(5));
+            let layer = config.init(&double());
+            let x = random::<4>(6, [3, inputs, height, width], &double());
+            let ratio = norm(layer.forward(x.clone())) / norm(x.clone());
+            assert!(ratio < 1.0 + 1e-12, "{channels:?} {grid:?}: {ratio}");
+            assert!(
+                outputs < inputs || ratio > 1.0 - 1e-12,
+                "{channels:?} {grid:?}: {ratio}"
+            );
+            let (n, q, k) = (inputs.max(outputs), inputs.min(outputs), kernel * kernel);
+            let count = layer.degrees_of_freedom();
+            assert_eq!(
+                count,
+                k * q * (q - 1) / 2 + q * (k - 1) / 2 + k * q * (n - q)
+            );
+            if count == 0 {
+                continue;
+            }
+            assert_gradients(
+                |[x, taps]| {
+                    let mut layer = config.init(&x.device());
+                    layer.taps = layer.taps.map(|_| taps.clone());
+                    layer
+                        .forward(x.reshape([2, inputs, height, width]))
+                        .flatten(0, 3)
+                },
+                [numbers(3, 2 * inputs * height * width), numbers(4, count)],
+            );
+        }
+    }
+}
+
+/// The operator is the Cayley transform of the convolution with the kernel, as matrices.
+#[test]
+fn local_generators_are_those_of_a_skew_convolution() {
+    let (channels, [height, width]) = (2, [4, 5]);
+    let layer = OrthogonalConv2dConfig::new([channels; 2], [height, width])
+        .with_seed(Some(2))
+        .init(&double());
+    let size = channels * height * width;
+    // K = (I - S)(I + S)^-1, so S = (I - K)(I + K)^-1.
+    let k = faer::Mat::from_fn(size, size, {
+        let dense = host(layer.dense_matrix());
+        move |out, input| dense[input * size + out]
+    });
+    let one = faer::Mat::<f64>::identity(size, size);
+    let inverse = faer::linalg::solvers::DenseSolveCore::inverse(&(&one + &k).partial_piv_lu());
+    let s = (&one - &k) * inverse;
+    for row in 0..size {
+        for column in 0..size {
+            assert!(
+                (s[(row, column)] + s[(column, row)]).abs() < 1e-10,
+                "S is skew"
+            );
+            let place = |index: usize| [index % (height * width) / width, index % width];
+            let apart = |axis: usize, side: usize| {
+                let gap = place(row)[axis].abs_diff(place(column)[axis]);
+                gap.min(side - gap)
+            };
+            if apart(0, height) > 1 || apart(1, width) > 1 {
+                assert!(s[(row, column)].abs() < 1e-10, "S is local");
+            }
+        }
+    }
+    assert!(s.norm_l2() > 0.5, "S is not nothing");
+}
