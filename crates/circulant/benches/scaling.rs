@@ -19,7 +19,7 @@ use circulant::models::{
     HiddenKind, ImageClassifierConfig, ProjectionKind, VisionTransformerConfig,
 };
 use circulant::parallel::{CommunicationError, Communicator, Mpi, Ranks};
-use circulant::train::{Trainer, TrainerConfig, WarmUpCosine};
+use circulant::train::{Trainer, TrainerConfig, TrainingLoss, WarmUpCosine};
 
 const EXAMPLES: usize = 60_000;
 const PIXELS: usize = 784;
@@ -205,6 +205,7 @@ fn transformer(batch: usize, steps: usize, ranks: Ranks, clock: &mut Clock) {
         spectral_rate: 1.0,
         length_power: 0.0,
         weight_decay: 1e-4,
+        loss: TrainingLoss::CrossEntropy,
     };
     let share = ranks.share(batch);
     let trainer = Trainer::new(model, config).expect("valid");

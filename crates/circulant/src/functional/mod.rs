@@ -21,6 +21,7 @@
 mod dense;
 mod likelihood;
 mod max_min;
+mod pixels;
 mod readout;
 mod transformer;
 
@@ -36,6 +37,7 @@ pub use self::likelihood::{
     gaussian_nll, poisson_nll, weighted_cross_entropy, weighted_gaussian_nll, weighted_poisson_nll,
 };
 pub use self::max_min::max_min;
+pub use self::pixels::pixel_unshuffle;
 pub use self::readout::{circulant_cross_entropy, circulant_readout, circulant_readout_filters};
 pub use self::transformer::{attention, dropout, gelu, layer_norm};
 use crate::backend::CirculantOps;

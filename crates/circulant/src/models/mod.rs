@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | images, or frozen features: hidden layers with tanh, a linear read-out (MNIST's as the default) | [`ImageClassifier`] |
 //! | vision transformer with dense or structured projections, role by role | [`VisionTransformer`] |
+//! | orthogonal convolutions, Lipschitz constant one | [`OrthogonalNetwork`] |
 //! | numbers or counts in the place of classes | [`TargetNetwork`] |
 //!
 //! [`parameter_table`] counts all of them, and [`SavedClassifier`] takes a trained one elsewhere.
@@ -13,6 +14,7 @@ mod block;
 mod counts;
 mod hidden_layer;
 mod image_classifier;
+mod orthogonal_network;
 mod projection;
 mod saved;
 mod seeds;
@@ -24,6 +26,7 @@ pub use block::Block;
 pub use counts::{CountedModel, ParameterCount, parameter_table};
 pub use hidden_layer::{HiddenKind, HiddenLayer};
 pub use image_classifier::{ImageClassifier, ImageClassifierConfig};
+pub use orthogonal_network::{OrthogonalNetwork, OrthogonalNetworkConfig};
 pub use projection::{Projection, ProjectionKind};
 pub use saved::{SavedClassifier, SavedError, weight_sites};
 pub use target_network::{Likelihood, TargetNetwork, TargetNetworkConfig};

@@ -5,8 +5,7 @@ use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::Tensor;
 use circulant_kernels::seed_for;
 
-use super::{FusedAdan, TrainingError, WarmUpCosine, find_not_finite};
-use crate::functional::cross_entropy;
+use super::{FusedAdan, TrainingError, TrainingLoss, WarmUpCosine, find_not_finite};
 use crate::nn::to_host;
 use crate::noise::NoiseKey;
 use crate::parallel::{ParallelError, Ranks, program_facts, register, sum_parts, trained_parts};
@@ -30,6 +29,8 @@ pub struct TrainerConfig {
     pub length_power: f64,
     /// The weight decay of Adan.
     pub weight_decay: f64,
+    /// What is minimised.
+    pub loss: TrainingLoss,
 }
 
 /// What a step gave.
@@ -38,7 +39,7 @@ pub struct TrainerConfig {
 pub struct TrainingStep {
     /// From 0.
     pub step: u64,
-    /// The mean cross-entropy of the batch before the step, with dropout.
+    /// The mean loss of the batch before the step, with dropout.
     pub loss: f64,
     /// How many of the batch were right.
     pub correct: usize,
@@ -66,6 +67,7 @@ impl<M: Module> Trainer<M> {
             weight_decay,
             ..
         } = config;
+        config.loss.check()?;
         let setting = |what, expected, got: f64, fits: bool| {
             if fits {
                 Ok(())
@@ -242,7 +244,7 @@ impl<M: Module> Trainer<M> {
         }
         Ok(BatchLoss {
             correct: count_correct(&to_host(logits.clone()), labels),
-            sum: cross_entropy(logits, labels.to_vec()),
+            sum: self.config.loss.sum(logits, labels),
             examples,
         })
     }
@@ -308,7 +310,7 @@ impl<M: Module> Trainer<M> {
 
 /// The loss of this rank's examples.
 struct BatchLoss {
-    /// The cross-entropy, summed: `[1]`.
+    /// The loss, summed: `[1]`.
     sum: Tensor<1>,
     examples: usize,
     correct: usize,

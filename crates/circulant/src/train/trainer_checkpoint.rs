@@ -6,12 +6,14 @@ use std::path::Path;
 use burn::module::Module;
 
 use super::checkpoint::{self, Checkpoint};
-use super::{Trainer, TrainingError, WarmUpCosine, find_not_finite};
+use super::{Trainer, TrainingError, TrainingLoss, WarmUpCosine, find_not_finite};
 use crate::parameters::with_stable_ids;
 
 /// The version is behind the last dash.
 const FORMAT: &str = "circulant-training-";
 const VERSION: u64 = 1;
+
+const LOSS: &str = "loss";
 
 /// Before the names of the caller's notes.
 const NOTE: &str = "note.";
@@ -67,6 +69,11 @@ impl<M: Module> Trainer<M> {
         let checkpoint = Checkpoint::new(path, self.ranks.from_first(read)?)?;
         checkpoint.version(FORMAT, VERSION)?;
         for (what, expected) in self.identity() {
+            // Checkpoints of earlier versions know one loss only, and do not say it.
+            let usual = self.config.loss == TrainingLoss::CrossEntropy;
+            if what == LOSS && usual && !checkpoint.metadata.contains_key(LOSS) {
+                continue;
+            }
             checkpoint.check(what, expected)?;
         }
         let step = checkpoint.number("step")?;
@@ -83,7 +90,7 @@ impl<M: Module> Trainer<M> {
     }
 
     /// What must agree between a checkpoint and the run that resumes from it.
-    pub(super) fn identity(&self) -> [(&'static str, String); 5] {
+    pub(super) fn identity(&self) -> [(&'static str, String); 6] {
         let WarmUpCosine {
             peak,
             warm_up,
@@ -106,6 +113,7 @@ impl<M: Module> Trainer<M> {
             ),
             ("steps", steps.to_string()),
             ("weight decay", self.config.weight_decay.to_string()),
+            (LOSS, format!("{:?}", self.config.loss)),
         ]
     }
 }

@@ -10,7 +10,7 @@ use circulant::models::{
     HiddenKind, ImageClassifier, ImageClassifierConfig, ProjectionKind, SavedClassifier,
     VisionTransformer, VisionTransformerConfig,
 };
-use circulant::train::{Trainer, TrainerConfig, WarmUpCosine, load_checkpoint};
+use circulant::train::{Trainer, TrainerConfig, TrainingLoss, WarmUpCosine, load_checkpoint};
 use tempfile::TempDir;
 
 /// Sums may be added up in another order on another machine.
@@ -139,6 +139,7 @@ fn trainer() -> Trainer<VisionTransformer> {
         spectral_rate: 2.0,
         length_power: 0.0,
         weight_decay: 1e-4,
+        loss: TrainingLoss::CrossEntropy,
     };
     Trainer::new(transformer(), config).expect("a sound fixture")
 }

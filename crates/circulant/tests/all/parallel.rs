@@ -17,7 +17,7 @@ use circulant::models::{
 };
 use circulant::parallel::{Alone, CommunicationError, Communicator, Ranks};
 use circulant::task::TrainingSet;
-use circulant::train::{Trainer, TrainerConfig, WarmUpCosine};
+use circulant::train::{Trainer, TrainerConfig, TrainingLoss, WarmUpCosine};
 
 use crate::common::ranks::on_ranks;
 use crate::training::numbers;
@@ -476,6 +476,7 @@ fn trainer(rate: f64, ranks: Ranks) -> Result<Trainer<VisionTransformer>, String
         spectral_rate: 3.0,
         length_power: 0.0,
         weight_decay: 0.01,
+        loss: TrainingLoss::CrossEntropy,
     };
     let trainer = Trainer::new(model, config).expect("valid");
     trainer.with_ranks(ranks).map_err(|error| error.to_string())

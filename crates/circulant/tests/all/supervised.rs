@@ -13,7 +13,8 @@ use circulant::noise::NoiseKey;
 use circulant::record;
 use circulant::surgery::to_spectral_projections;
 use circulant::train::{
-    Trainer, TrainerConfig, TrainingError, WarmUpCosine, count_correct, load_checkpoint,
+    Trainer, TrainerConfig, TrainingError, TrainingLoss, WarmUpCosine, count_correct,
+    load_checkpoint,
 };
 use tempfile::TempDir;
 
@@ -32,6 +33,7 @@ fn config() -> TrainerConfig {
         spectral_rate: 1.0,
         length_power: 0.0,
         weight_decay: 0.01,
+        loss: TrainingLoss::CrossEntropy,
     }
 }
 

@@ -2,12 +2,14 @@
 
 use burn::tensor::{Tensor, TensorData};
 use circulant::functional::{bccb_2d, isometry_coordinates, max_min};
-use circulant::geometry::{NormControl, OperatorNorm};
+use circulant::geometry::{Lipschitz, NormControl, OperatorNorm};
+use circulant::models::OrthogonalNetworkConfig;
 use circulant::nn::{
     OrthogonalBccb2dConfig, OrthogonalBlock1dConfig, OrthogonalCirculant1dConfig,
     OrthogonalConv2dConfig,
 };
 use circulant::operator::{HalfPlane, Isometries, Operator};
+use circulant::train::TrainingLoss;
 
 use crate::common::{assert_gradients, difference, double, host, numbers, random};
 
@@ -245,4 +247,114 @@ fn local_generators_are_those_of_a_skew_convolution() {
         }
     }
     assert!(s.norm_l2() > 0.5, "S is not nothing");
+}
+
+const LOSSES: [TrainingLoss; 4] = [
+    TrainingLoss::CrossEntropy,
+    TrainingLoss::Margin {
+        offset: 0.7,
+        temperature: 0.25,
+    },
+    TrainingLoss::Hinge { margin: 0.9 },
+    TrainingLoss::Annealing {
+        offset: 0.5,
+        temperature: 0.75,
+        power: 3.0,
+    },
+];
+
+/// One example after the other, as the formulas say.
+fn loss_by_definition(loss: TrainingLoss, z: &[f64], y: usize) -> f64 {
+    let probability = |offset: f64, temperature: f64| {
+        let term = |k: usize| ((z[k] - if k == y { offset } else { 0.0 }) / temperature).exp();
+        term(y) / (0..z.len()).map(term).sum::<f64>()
+    };
+    match loss {
+        TrainingLoss::CrossEntropy => -probability(0.0, 1.0).ln(),
+        TrainingLoss::Margin {
+            offset,
+            temperature,
+        } => -temperature * probability(offset, temperature).ln(),
+        TrainingLoss::Hinge { margin } => {
+            let others = (0..z.len()).filter(|k| *k != y).map(|k| z[k]);
+            (margin - (z[y] - others.fold(f64::NEG_INFINITY, f64::max))).max(0.0)
+        }
+        TrainingLoss::Annealing {
+            offset,
+            temperature,
+            power,
+        } => {
+            let p = probability(offset, temperature);
+            -temperature * (1.0 - p).powf(power) * p.ln()
+        }
+        _ => unreachable!("all are here"),
+    }
+}
+
+#[test]
+fn losses_are_those_of_their_formulas_and_have_their_gradients() {
+    let (rows, classes, labels) = (7, 3, [0, 1, 2, 2, 1, 0, 1]);
+    let values = numbers(11, rows * classes);
+    for loss in LOSSES {
+        let expected = (0..rows)
+            .map(|row| loss_by_definition(loss, &values[row * classes..][..classes], labels[row]));
+        let logits =
+            Tensor::<2>::from_data(TensorData::new(values.clone(), [rows, classes]), &double());
+        let sum = host(loss.sum(logits, &labels))[0];
+        assert!(
+            (sum - expected.sum::<f64>()).abs() < 1e-9,
+            "{loss:?}: {sum}"
+        );
+        assert_gradients(
+            |[z]| loss.sum(z.reshape([rows, classes]), &labels),
+            [values.clone()],
+        );
+    }
+}
+
+/// Halved images, MaxMin and a read-out of columns of norm one: no logit changes by more than the input.
+#[test]
+fn a_network_is_lipschitz_and_has_its_gradients() {
+    let config = OrthogonalNetworkConfig::new(vec![4, 2])
+        .with_image([1, 4, 8])
+        .with_classes(3)
+        .with_depth(1)
+        .with_seed(3);
+    let network = config.init(&double());
+    let [x, y] = [1, 2].map(|seed| random::<4>(seed, [6, 1, 4, 8], &double()));
+    let difference = host(network.forward(x.clone()) - network.forward(y.clone()));
+    let gaps = host(x - y);
+    for (logits, inputs) in difference.chunks(3).zip(gaps.chunks(32)) {
+        let gap = inputs.iter().map(|x| x * x).sum::<f64>().sqrt();
+        assert!(
+            logits.iter().all(|z| z.abs() <= gap * (1.0 + 1e-12)),
+            "{logits:?} {gap}"
+        );
+    }
+    let bound = network.network_bound().unwrap().upper().get();
+    assert!(
+        bound >= 1.0 && bound <= 3.0_f64.sqrt() * (1.0 + 1e-9),
+        "{bound}"
+    );
+    let taps = network.layers[0].degrees_of_freedom();
+    assert_gradients(
+        |[x, taps]| {
+            let mut network = config.init(&x.device());
+            let layer = &mut network.layers[0];
+            layer.taps = layer.taps.clone().map(|_| taps.clone());
+            network.forward(x.reshape([2, 1, 4, 8])).flatten(0, 1)
+        },
+        [numbers(5, 64), numbers(6, taps)],
+    );
+}
+
+#[test]
+fn networks_that_cannot_be_are_refused_by_name() {
+    let refused =
+        |config: OrthogonalNetworkConfig| config.try_init(&double()).unwrap_err().to_string();
+    let odd = refused(OrthogonalNetworkConfig::new(vec![16, 7]));
+    assert!(odd.contains("MaxMin") && odd.contains('7'), "{odd}");
+    let sides = refused(OrthogonalNetworkConfig::new(vec![4, 4, 4]));
+    assert!(sides.contains("height") && sides.contains('7'), "{sides}");
+    assert!(refused(OrthogonalNetworkConfig::new(vec![])).contains("stages"));
 }

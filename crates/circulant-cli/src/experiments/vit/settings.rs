@@ -6,7 +6,7 @@ use std::str::FromStr;
 use anyhow::{Context, ensure};
 use circulant::LayerError;
 use circulant::models::{ProjectionKind, VisionTransformer, VisionTransformerConfig};
-use circulant::train::{TrainerConfig, WarmUpCosine};
+use circulant::train::{TrainerConfig, TrainingLoss, WarmUpCosine};
 use clap::Args;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -331,6 +331,7 @@ impl VitConfig {
             spectral_rate: self.training.spectral_rate,
             length_power: self.training.length_power,
             weight_decay: self.training.weight_decay,
+            loss: TrainingLoss::CrossEntropy,
         }
     }
 }
