@@ -184,12 +184,15 @@ def read_out(inputs, outputs, form):
 
 
 signal = struct.pack("<BBHII", 1, 1, 0, 4, 3)
-image = struct.pack("<BBHIIIId", 2, 2, 0, 1, 1, 2, 2, 1.0)
+whole = 2**64 - 1
+image = struct.pack("<BBHIIIIQ", 2, 2, 0, 1, 1, 2, 2, whole)
+blocks = struct.pack("<BBHIIIIQ", 2, 1, 0, 8, 2, 1, 4, whole)
 write(
     "device",
     f32=device((1, 1, 4), 2, signal + posterior(2, 0, 4, 2) + posterior(1, 0, 1) + read_out(4, 2, 0), 2),
     f16=device((1, 2, 2), 2, image + posterior(1, 1, 4) + posterior(0, 1, 1) + read_out(4, 2, 1), 2, flags=1),
     int8=device((1, 1, 4), 2, signal + posterior(2, 2, 4, 2) + posterior(1, 2, 1) + read_out(4, 2, 2), 2, flags=2, extra=floats(1)),
+    sums=device((8, 1, 4), 2, blocks + posterior(2, 2, 64, 1) + posterior(1, 2, 8) + read_out(8, 2, 2), 2, flags=1),
     values=device((1, 1, 3), 1, read_out(3, 1, 0), 1, task=1, extra=floats(1, 2, 3), names=b""),
 )
 

@@ -22,7 +22,16 @@ const CLASSES: usize = 10;
 const PAINTED: usize = 16 * 1024;
 const PAINT: u32 = 0x5ca1_ab1e;
 
-static mut VALUES: [Complex<f32>; MEMORY] = [Complex::new(0.0, 0.0); MEMORY];
+#[cfg(not(feature = "fixed"))]
+type Value = f32;
+#[cfg(not(feature = "fixed"))]
+const ZERO: Value = 0.0;
+#[cfg(feature = "fixed")]
+type Value = circulant_edge::Fixed;
+#[cfg(feature = "fixed")]
+const ZERO: Value = Value::from_bits(0);
+
+static mut VALUES: [Complex<Value>; MEMORY] = [Complex::new(ZERO, ZERO); MEMORY];
 static mut IMAGE: [u8; INPUTS] = [0; INPUTS];
 
 fn open(name: &[u8], mode: usize) -> usize {

@@ -10,6 +10,7 @@
 //! | [`Bin`], [`HalfSpectrum`], [`HalfPlane`] | the layout: T, its adjoint, its left inverse, masks |
 //! | [`RealTransform`] | half spectra of real signals and back, any length |
 //! | [`CirculantOperator`], [`BccbOperator`] | one input through a layer |
+//! | [`Fixed`] | numbers for processors without a unit for floats |
 //! | [`random`], [`elementary`] | normal values from a counter; `exp`, `ln`, `tanh` |
 //! | [`SizeError`] | what does not fit: expected and found |
 //!
@@ -39,6 +40,7 @@ extern crate std;
 
 pub mod elementary;
 mod error;
+mod fixed;
 mod layout;
 mod operator;
 pub mod random;
@@ -46,6 +48,7 @@ mod scalar;
 mod transform;
 
 pub use error::SizeError;
+pub use fixed::Fixed;
 pub use layout::{Bin, HalfPlane, HalfSpectrum};
 pub use num_complex::Complex;
 pub use operator::{BccbOperator, CirculantOperator};

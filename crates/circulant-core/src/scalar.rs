@@ -1,4 +1,4 @@
-//! The two number types.
+//! The number types.
 
 use core::fmt::Debug;
 use core::ops::Neg;
@@ -9,9 +9,10 @@ mod sealed {
     pub trait Sealed {}
     impl Sealed for f32 {}
     impl Sealed for f64 {}
+    impl Sealed for crate::Fixed {}
 }
 
-/// `f32` or `f64`.
+/// `f32`, `f64` or [`Fixed`](crate::Fixed).
 pub trait Scalar:
     sealed::Sealed + Copy + Debug + PartialOrd + Num + Neg<Output = Self> + Send + Sync + 'static
 {

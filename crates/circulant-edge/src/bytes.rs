@@ -71,8 +71,8 @@ impl<'a> Cursor<'a> {
         Ok(u32::from_le_bytes(self.fixed()?))
     }
 
-    pub(crate) fn f64(&mut self) -> Result<f64, EdgeError> {
-        Ok(f64::from_le_bytes(self.fixed()?))
+    pub(crate) fn u64(&mut self) -> Result<u64, EdgeError> {
+        Ok(u64::from_le_bytes(self.fixed()?))
     }
 
     /// A finite number.

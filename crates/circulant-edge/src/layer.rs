@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     Bccb {
         channels: [usize; 2],
         grid: [usize; 2],
-        cutoff: f64,
+        limit: u64,
     },
     Dense {
         inputs: usize,
@@ -87,19 +87,19 @@ impl<'a> Layer<'a> {
             2 => {
                 let channels = [size("the channels")?, size("the channels")?];
                 let grid = [size("a height")?, size("a width")?];
-                let cutoff = cursor.f64()?;
+                let limit = cursor.u64()?;
                 limited(&[channels[0], grid[0], grid[1]])?;
                 limited(&[channels[1], grid[0], grid[1]])?;
                 short(grid[0])?;
                 short(grid[1])?;
-                let plane = HalfPlane::with_radius(grid[0], grid[1], cutoff)?;
+                let plane = HalfPlane::with_limit(grid[0], grid[1], limit)?;
                 let weights = limited(&[channels[0], channels[1], plane.coordinates()])?;
                 // Masked bins cost as much time as others.
                 limited(&[channels[0], channels[1], plane.bins()])?;
                 let kind = Kind::Bccb {
                     channels,
                     grid,
-                    cutoff,
+                    limit,
                 };
                 let pixels = grid[0] * grid[1];
                 (kind, weights, [channels[1], channels[1] * pixels], None)

@@ -64,9 +64,9 @@ pub(crate) fn load<T: Number>(
         Kind::Bccb {
             channels,
             grid,
-            cutoff,
+            limit,
         } => {
-            let plane = HalfPlane::with_radius(grid[0], grid[1], cutoff)?;
+            let plane = HalfPlane::with_limit(grid[0], grid[1], limit)?;
             let operator = BccbOperator::with_roots(&plane, channels, roots)?;
             if sums {
                 let sums = &mut input[..layer.sums_len()];
@@ -118,9 +118,9 @@ pub(crate) fn hidden<T: Number>(
         Kind::Bccb {
             channels,
             grid,
-            cutoff,
+            limit,
         } => {
-            let plane = HalfPlane::with_radius(grid[0], grid[1], cutoff)?;
+            let plane = HalfPlane::with_limit(grid[0], grid[1], limit)?;
             let operator = BccbOperator::with_roots(&plane, channels, roots)?;
             bccb(channels, layer, &operator, from, draw, work)?;
         }

@@ -32,6 +32,7 @@ extern crate std;
 mod bytes;
 mod dense;
 mod error;
+mod fixed;
 mod gaussian;
 mod layer;
 mod layers;
@@ -49,8 +50,8 @@ pub mod write;
 /// The newest version of the format that this crate reads.
 pub const VERSION: u16 = 1;
 
-pub use circulant_core::Complex;
 pub use circulant_core::random::QUANTILES;
+pub use circulant_core::{Complex, Fixed};
 pub use error::EdgeError;
 pub use layer::Activation;
 pub use model::{Model, Task};

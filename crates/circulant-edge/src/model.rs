@@ -20,7 +20,7 @@
 //! | | layers: kind (1 circulant, 2 BCCB or, with images of one row, block-circulant, 3 dense), activation (0 none, 1 tanh, 2 relu, 3 MaxMin of neighbours), two zeros; sizes; weights; bias |
 //! | | names of the outputs: a byte of length, UTF-8 |
 //!
-//! Sizes are length and modes; channels in and out, height, width and the radius of the mask (f64); inputs and outputs. A
+//! Sizes are length and modes; channels in and out, height, width and the largest radius of the mask (`HalfPlane::limit`, u64); inputs and outputs. A
 //! posterior is its kind (0 point, 1 independent, 2 low-rank), number format (0 f32, 1 f16, 2 int8), binary logarithm of
 //! the block that shares a scale, rank, count (4), stream of noise (2), two zeros; then the mean, the low-rank factor
 //! `[count, rank]` and the deviations, arrays that are filled up to a multiple of four bytes.

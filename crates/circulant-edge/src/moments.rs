@@ -80,8 +80,8 @@ fn spread<T: Number>(layer: &Layer<'_>, input: Origin<'_, T>, channel: usize) ->
             }
             sum
         }
-        (Kind::Bccb { grid, cutoff, .. }, Origin::Sums(sums)) => {
-            let Ok(plane) = HalfPlane::with_radius(grid[0], grid[1], cutoff) else {
+        (Kind::Bccb { grid, limit, .. }, Origin::Sums(sums)) => {
+            let Ok(plane) = HalfPlane::with_limit(grid[0], grid[1], limit) else {
                 return 0.0;
             };
             sums::variance(weights.rank, &plane, channel, sums)

@@ -60,7 +60,7 @@ impl Sampling {
 
 /// A model with the memory that it computes in.
 ///
-/// `T` is `f32`.
+/// `T` is `f32`, or [`Fixed`](crate::Fixed) for processors without a unit for floats, which gives no radii.
 #[derive(Debug)]
 pub struct Runtime<'a, 'm, T> {
     model: Model<'a>,

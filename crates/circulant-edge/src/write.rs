@@ -2,6 +2,8 @@
 
 use std::vec::Vec;
 
+use circulant_core::HalfPlane;
+
 use crate::VERSION;
 use crate::bytes::crc32;
 use crate::gaussian::Gaussian;
@@ -159,7 +161,10 @@ impl ModelWriter {
         for size in channels.into_iter().chain(grid) {
             self.size(size);
         }
-        self.layers.extend_from_slice(&cutoff.to_le_bytes());
+        // A size that is refused is refused again by those who read.
+        let plane = HalfPlane::with_radius(grid[0], grid[1], cutoff);
+        let limit = plane.map_or(u64::MAX, |plane| plane.limit());
+        self.layers.extend_from_slice(&limit.to_le_bytes());
         self.gaussian(weights, None);
         self.gaussian(bias, None);
     }

@@ -14,6 +14,7 @@
 //!
 //! A mask keeps the first columns of every row, because the radius grows with the column. So a
 //! bin's coordinate follows from the first coordinate of its row, and no table of bins is needed.
+//! Radii are compared as whole numbers, so a mask is the same everywhere and a device needs no f64.
 
 use num_complex::Complex;
 
@@ -39,12 +40,15 @@ pub struct HalfPlane {
     height: usize,
     width: usize,
     cutoff: f64,
-    /// The largest radius that is kept.
-    limit: f64,
+    /// The largest [`Self::whole_radius`] that is kept.
+    limit: u64,
     coordinates: usize,
     #[cfg(feature = "alloc")]
     rows: alloc::vec::Vec<Row>,
 }
+
+/// Pixels of a grid with a mask at most: squares of radii stay below `2^64`.
+const LARGEST_MASKED: usize = usize::MAX >> usize::BITS.saturating_sub(33);
 
 /// What a row's bins follow from.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,27 +67,73 @@ impl HalfPlane {
 
     /// Only the bins with `rho(u,v)/max rho <= cutoff` (`K_rad` of the paper), `0 <= K_rad <= 1`.
     pub fn with_radius(height: usize, width: usize, cutoff: f64) -> Result<Self, SizeError> {
-        expect_positive(&[("the height", height), ("the width", width)])?;
-        product("a grid", height, width)?;
-        product("a half plane", height, width / 2 + 1)?;
         if !(0.0..=1.0).contains(&cutoff) {
             return Err(SizeError::Radius { got: cutoff });
         }
-        let mut layout = Self {
+        let mut layout = Self::sized(height, width)?;
+        layout.cutoff = cutoff;
+        if cutoff < 1.0 {
+            if height * width > LARGEST_MASKED {
+                return Err(SizeError::TooLarge {
+                    what: "a grid with a mask",
+                    sizes: [height, width],
+                });
+            }
+            let largest = cutoff * layout.radius(height / 2, width / 2);
+            let row = |u: usize| {
+                let kept = layout.first_beyond(|v| layout.radius(u, v) <= largest);
+                (kept > 0).then(|| layout.whole_radius(u, kept - 1))
+            };
+            layout.limit = (0..height).filter_map(row).max().unwrap_or(0);
+        }
+        layout.counted()
+    }
+
+    /// Only the bins whose radius, as a whole number, is at most [`Self::limit`] of another plane of this size.
+    ///
+    /// ```
+    /// use circulant_core::HalfPlane;
+    ///
+    /// let low = HalfPlane::with_radius(28, 28, 0.3)?;
+    /// let same = HalfPlane::with_limit(28, 28, low.limit())?;
+    /// assert!(low.iter().eq(same.iter()));
+    /// # Ok::<(), circulant_core::SizeError>(())
+    /// ```
+    pub fn with_limit(height: usize, width: usize, limit: u64) -> Result<Self, SizeError> {
+        let mut layout = Self::sized(height, width)?;
+        layout.limit = limit;
+        layout.counted()
+    }
+
+    /// The largest radius that is kept, as a whole number.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn sized(height: usize, width: usize) -> Result<Self, SizeError> {
+        expect_positive(&[("the height", height), ("the width", width)])?;
+        product("a grid", height, width)?;
+        product("a half plane", height, width / 2 + 1)?;
+        Ok(Self {
             height,
             width,
-            cutoff,
-            limit: 0.0,
+            cutoff: 1.0,
+            limit: u64::MAX,
             coordinates: 0,
             #[cfg(feature = "alloc")]
             rows: alloc::vec::Vec::new(),
-        };
-        layout.limit = cutoff * layout.radius(height / 2, width / 2);
+        })
+    }
+
+    /// Counts the coordinates.
+    fn counted(self) -> Result<Self, SizeError> {
+        let mut layout = self;
+        let (height, _width) = (layout.height, layout.width);
         #[cfg(feature = "alloc")]
         {
             let too_large = |_| SizeError::TooLarge {
                 what: "a grid",
-                sizes: [height, width],
+                sizes: [height, _width],
             };
             layout.rows.try_reserve_exact(height).map_err(too_large)?;
         }
@@ -271,13 +321,28 @@ impl HalfPlane {
 
     /// How many columns of a row are inside the radius, which grows with the column.
     fn count_kept(&self, u: usize) -> usize {
-        if self.cutoff == 1.0 {
+        if self.limit == u64::MAX {
             return self.columns();
         }
+        self.first_beyond(|v| self.whole_radius(u, v) <= self.limit)
+    }
+
+    /// The square of [`Self::radius`] times that of half the height and half the width.
+    fn whole_radius(&self, u: usize, v: usize) -> u64 {
+        let part = |k: usize, n: usize, other: usize| {
+            let part = k.min(n.saturating_sub(k)) as u64 * (other / 2).max(1) as u64;
+            part.saturating_mul(part)
+        };
+        let down = part(u, self.height, self.width);
+        down.saturating_add(part(v, self.width, self.height))
+    }
+
+    /// The first column that does not fulfil what all columns before it do.
+    fn first_beyond(&self, kept_at: impl Fn(usize) -> bool) -> usize {
         let (mut kept, mut beyond) = (0, self.columns());
         while kept < beyond {
             let v = kept + (beyond - kept) / 2;
-            if self.radius(u, v) <= self.limit {
+            if kept_at(v) {
                 kept = v + 1;
             } else {
                 beyond = v;

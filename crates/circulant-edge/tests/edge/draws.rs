@@ -1,9 +1,9 @@
 //! What is drawn, and what is computed in the place of draws.
 
 use circulant_edge::write::{ModelWriter, WrittenGaussian};
-use circulant_edge::{Complex, Draws, EdgeError, Format, Input, Model, Runtime, Sampling};
+use circulant_edge::{Complex, Draws, EdgeError, Fixed, Format, Input, Model, Runtime, Sampling};
 
-use crate::support::{bayesian, blocks, dense, gaussian, numbers, run, softmax};
+use crate::support::{bayesian, blocks, dense, gaussian, numbers, run, run_as, softmax};
 
 /// Probabilities, their spreads and both entropies.
 fn drawn(bytes: &[u8], input: &[f32], draws: Draws, seed: u64) -> Vec<f32> {
@@ -173,4 +173,48 @@ fn moments_are_near_many_samples() {
         &blocks(Format::F32, 8, [1, 12], 1).finish(),
         &numbers(9, 96, 0.5),
     );
+}
+
+/// The same draws in integers; what is left are products cut off at `2^-16` and a tanh within 2e-4.
+#[test]
+fn fixed_point_draws_what_floats_draw() {
+    let bytes = |model: ModelWriter, count: usize| (model.finish(), count);
+    let models = [
+        bytes(bayesian(Format::Int8), 12),
+        bytes(bayesian(Format::F32), 12),
+        bytes(blocks(Format::Int8, 11, [1, 12], 1), 132),
+        bytes(blocks(Format::Int8, 11, [3, 4], 2), 132),
+        bytes(blocks(Format::F16, 9, [1, 3], 1), 27),
+    ];
+    for (bytes, count) in &models {
+        let input: Vec<u8> = (0..*count).map(|i| (i * 37 % 3) as u8).collect();
+        let input = Input::Bytes(&input);
+        for draws in [Draws::Sums, Draws::Weights] {
+            let sampling = Sampling {
+                draws,
+                radius: true,
+                ..Sampling::new(8)
+            };
+            let expected = run(bytes, |runtime| {
+                let prediction = runtime.predict(input, &sampling).unwrap();
+                let deviations = (0..4).map(|k| prediction.deviation(k));
+                let values = prediction.probabilities().chain(deviations);
+                values.collect::<Vec<f32>>()
+            })
+            .unwrap();
+            run_as(bytes, Fixed::from_bits(-77), |runtime| {
+                let prediction = runtime.predict(input, &sampling).unwrap();
+                assert!(prediction.radius.is_none());
+                let deviations = (0..4).map(|k| prediction.deviation(k));
+                for (found, expected) in prediction.probabilities().chain(deviations).zip(expected)
+                {
+                    assert!(
+                        (found - expected).abs() < 3e-3,
+                        "{draws:?} {found} {expected}"
+                    );
+                }
+            })
+            .unwrap();
+        }
+    }
 }

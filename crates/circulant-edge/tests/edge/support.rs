@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 
 use circulant_edge::write::{ModelWriter, WrittenGaussian};
-use circulant_edge::{Complex, EdgeError, Format, Model, Runtime};
+use circulant_edge::{Complex, EdgeError, Format, Model, Number, Runtime};
 
 /// Numbers that look random.
 pub fn numbers(seed: u64, count: usize, size: f32) -> Vec<f32> {
@@ -31,8 +31,17 @@ pub fn run<R>(
     bytes: &[u8],
     use_it: impl FnOnce(&mut Runtime<'_, '_, f32>) -> R,
 ) -> Result<R, EdgeError> {
+    run_as(bytes, f32::NAN, use_it)
+}
+
+/// The same with other numbers; memory is full of `rubbish`.
+pub fn run_as<T: Number, R>(
+    bytes: &[u8],
+    rubbish: T,
+    use_it: impl FnOnce(&mut Runtime<'_, '_, T>) -> R,
+) -> Result<R, EdgeError> {
     let model = Model::read(bytes)?;
-    let mut memory = vec![Complex::new(f32::NAN, f32::NAN); model.memory_len()];
+    let mut memory = vec![Complex::new(rubbish, rubbish); model.memory_len()];
     Ok(use_it(&mut Runtime::new(model, &mut memory)?))
 }
 
