@@ -87,6 +87,12 @@ impl Number for Fixed {
         Self::from_bits(self.to_bits().wrapping_mul(code.into()))
     }
 
+    /// The weight is rounded, not what it multiplies: a scale alone would leave few digits.
+    #[inline]
+    fn times_code_of(self, _scaled: Self, code: i8, scale: f32) -> Self {
+        self * Self::from_bits(i32::from(code) << Self::FRACTION_BITS).scaled(scale)
+    }
+
     fn scaled(self, scale: f32) -> Self {
         let word = scale.to_bits();
         let exponent = (word >> 23 & 0xff) as i32;

@@ -25,6 +25,9 @@ pub trait Number: Scalar {
     /// Times a code.
     fn times_code(self, code: i8) -> Self;
 
+    /// `self * code * scale`, where `scaled` is `self * scale`, perhaps rounded.
+    fn times_code_of(self, scaled: Self, code: i8, scale: f32) -> Self;
+
     /// Times a scale of codes.
     fn scaled(self, scale: f32) -> Self;
 
@@ -89,6 +92,11 @@ impl Number for f32 {
     #[inline(always)]
     fn times_code(self, code: i8) -> Self {
         self * f32::from(code)
+    }
+
+    #[inline(always)]
+    fn times_code_of(self, scaled: Self, code: i8, _scale: f32) -> Self {
+        scaled.times_code(code)
     }
 
     #[inline(always)]

@@ -86,8 +86,8 @@ impl<T: Number> Term<T> {
             let Some((mean, rest)) = sums.split_first_mut() else {
                 return;
             };
-            mean.re = mean.re + own.re.times_code(code as i8);
-            mean.im = mean.im + own.im.times_code(code as i8);
+            mean.re = mean.re + self.x.re.times_code_of(own.re, code as i8, rows.scale);
+            mean.im = mean.im + self.x.im.times_code_of(own.im, code as i8, rows.scale);
             let (Some((codes, left)), Some((values, rest))) = (
                 factors.split_at_checked(rank),
                 rest.split_at_mut_checked(rank),
@@ -95,8 +95,8 @@ impl<T: Number> Term<T> {
                 return;
             };
             for (value, &code) in values.iter_mut().zip(codes) {
-                value.re = value.re + shared.re.times_code(code as i8);
-                value.im = value.im + shared.im.times_code(code as i8);
+                value.re = value.re + self.x.re.times_code_of(shared.re, code as i8, scale);
+                value.im = value.im + self.x.im.times_code_of(shared.im, code as i8, scale);
             }
             factors = left;
             let Some((roots, rest)) = rest.split_first_chunk_mut::<2>() else {
