@@ -55,7 +55,7 @@ impl CounterKey {
         (normal_of(word), normal_of(word << 16))
     }
 
-    /// 32 bits for an index: the finaliser of Wellons' `triple32`, with a key before it and one within.
+    /// 32 bits for an index: a hash of two products that Wellons' search found, with a key before it and one within.
     #[inline]
     fn word(self, index: u32) -> u32 {
         let mut x = index.wrapping_mul(0x9e37_79b9) ^ self.0[0];
