@@ -155,10 +155,14 @@ def tables(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, help="draw these results instead of measuring")
+    parser.add_argument("--program", help="the benchmark, instead of building it")
     parser.add_argument("--keep", type=Path, help="keep the results in this file")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/scaling.svg", help="the figure [default: docs/scaling.svg]")
     arguments = parser.parse_args()
-    results = json.loads(arguments.results.read_text()) if arguments.results else measure(built())
+    if arguments.results:
+        results = json.loads(arguments.results.read_text())
+    else:
+        results = measure(arguments.program or built())
     if arguments.keep:
         arguments.keep.write_text(json.dumps(results, indent=1) + "\n")
     arguments.out.write_text(svg(results))

@@ -24,6 +24,7 @@ use super::lines::{self, Log};
 use super::model;
 use super::version::{self, Versioned};
 use crate::files::write;
+use crate::ranks::ranks;
 use crate::report::Document;
 use circulant_data::{ImageSet, TableSchema, TableTask};
 
@@ -148,6 +149,7 @@ impl RunFolder {
 
     /// Makes the folder for a new run. A folder with anything in it is left alone.
     pub fn create(path: &Path, config: RunConfig, data: DataFacts) -> anyhow::Result<Self> {
+        ensure_alike(&config, &data)?;
         let count = match data.likelihood() {
             None => {
                 let network = model::network(&config, data.image(), data.classes)?;
@@ -324,6 +326,19 @@ impl RunFolder {
     fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
         write(&self.path.join(name), text)
     }
+}
+
+/// Refuses ranks that are about to do different things, or too many of them, while there is no folder yet.
+fn ensure_alike(config: &RunConfig, data: &DataFacts) -> anyhow::Result<()> {
+    let ranks = ranks();
+    ranks.ensure_shared(config.training.batch.min(data.shape[0]))?;
+    if ranks.is_alone() {
+        return Ok(());
+    }
+    Ok(ranks.compare(&[
+        ("the settings", config.to_toml()),
+        ("the data", data.fingerprint.clone()),
+    ])?)
 }
 
 /// Removes what a process that was killed had begun to write into a folder.
