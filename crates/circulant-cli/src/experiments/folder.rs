@@ -331,10 +331,10 @@ impl RunFolder {
 /// Refuses ranks that are about to do different things, or too many of them, while there is no folder yet.
 fn ensure_alike(config: &RunConfig, data: &DataFacts) -> anyhow::Result<()> {
     let ranks = ranks();
-    ranks.ensure_shared(config.training.batch.min(data.shape[0]))?;
     if ranks.is_alone() {
         return Ok(());
     }
+    ranks.ensure_shared(config.training.batch.min(data.shape[0]))?;
     Ok(ranks.compare(&[
         ("the settings", config.to_toml()),
         ("the data", data.fingerprint.clone()),
