@@ -69,7 +69,7 @@ fn finish(
 #[derive(Args)]
 #[command(after_help = "Examples:
   circulant reproduce mnist
-  circulant reproduce mnist --beyond
+  circulant reproduce mnist --beyond --baselines
   circulant reproduce mnist --models spectral-bccb,dense --seeds 0 --out runs/two
   circulant reproduce mnist --data glyphs --first 2000 --steps 100 --out runs/quick")]
 struct Mnist {
@@ -97,6 +97,10 @@ struct Mnist {
     /// Add a table of our own variants: more steps, other priors, more layers. Takes as long as all the rest.
     #[arg(long)]
     beyond: bool,
+    /// Add tables of other methods on two of the models: softmax, temperature scaling, MC dropout, a deep ensemble, a last-layer Laplace
+    /// approximation, feature density.
+    #[arg(long)]
+    baselines: bool,
     #[command(flatten)]
     fetching: Fetching,
     /// Print results.json instead of the table.
@@ -136,6 +140,7 @@ impl Mnist {
         let plan = MnistPlan {
             models: models.collect(),
             beyond,
+            baselines: self.baselines,
             sets,
             shared: SharedPlan {
                 seeds: self.seeds.clone(),

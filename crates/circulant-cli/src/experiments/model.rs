@@ -70,7 +70,12 @@ pub fn ensure_fits(
     Ok(())
 }
 
-fn classifier(config: &RunConfig, image: [usize; 3], classes: usize) -> ImageClassifierConfig {
+/// The settings of the layers.
+pub(super) fn classifier(
+    config: &RunConfig,
+    image: [usize; 3],
+    classes: usize,
+) -> ImageClassifierConfig {
     ImageClassifierConfig::new(config.model.kind.hidden())
         .with_image(image)
         .with_classes(classes)

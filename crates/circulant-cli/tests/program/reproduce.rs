@@ -97,6 +97,48 @@ fn variants_run_and_the_table_warns_of_glyphs() {
 }
 
 #[test]
+fn other_methods_run_on_the_same_models() {
+    let root = Place::temporary();
+    let out = root.at("mnist");
+    let line = reproduce(
+        &out,
+        "--data glyphs --seeds 3 --models circulant --baselines --json",
+    );
+    let results = json(&line);
+    let lines = results["baselines"].as_array().unwrap();
+    assert_eq!(lines.len(), 2 * 8);
+    let find = |model: &str, method: &str| {
+        let mut lines = lines.iter();
+        let own = |line: &&Value| line["model"] == model && line["method"] == method;
+        lines
+            .find(own)
+            .unwrap_or_else(|| panic!("{model} {method}"))
+    };
+    for (model, weights) in [
+        ("spectral-circulant", 8_624),
+        ("block-circulant-12", 60_112),
+    ] {
+        let softmax = find(model, "softmax");
+        assert_eq!(softmax["weights"], weights);
+        let stored = |method| find(model, method)["stored"].as_u64().unwrap();
+        assert!(stored("softmax") > weights && stored("ours") > 2 * weights);
+        assert_eq!(stored("ensemble"), 5 * stored("softmax"));
+        assert_eq!(stored("temperature"), stored("softmax") + 1);
+        // A temperature and a score leave the classes as they are.
+        for method in ["temperature", "density"] {
+            assert_eq!(find(model, method)["accuracy"], softmax["accuracy"]);
+        }
+        assert_ne!(find(model, "temperature")["nll"], softmax["nll"]);
+        assert_ne!(find(model, "density")["auroc"], softmax["auroc"]);
+        assert_eq!(find(model, "density")["nll"], softmax["nll"]);
+    }
+    let page = fs::read_to_string(out.at("report.html")).unwrap();
+    assert!(page.contains("last-layer Laplace"));
+    // Nothing is done twice, clocks included.
+    assert_eq!(json(&line)["baselines"], results["baselines"]);
+}
+
+#[test]
 fn without_data_and_network_it_falls_back_or_refuses() {
     let root = Place::temporary();
     let cache = root.at("cache");

@@ -1,5 +1,6 @@
 //! The paper's first experiment: six models on MNIST, with Fashion-MNIST as the out-of-distribution data.
 
+pub mod baselines;
 pub mod paper;
 mod report;
 pub mod results;
@@ -12,6 +13,7 @@ use circulant::bayes::{Bayesian, Predictions};
 use circulant::metrics::ReliabilityDiagram;
 use circulant::models::ImageClassifier;
 
+use self::baselines::BaselineLine;
 use self::results::{MnistResult, MnistResults, RunMetrics};
 use self::sets::MnistSets;
 use super::evaluation::labels_of;
@@ -29,6 +31,8 @@ pub struct MnistPlan {
     pub models: Vec<Variant>,
     /// Our variants.
     pub beyond: Vec<Variant>,
+    /// Whether other methods run beside ours.
+    pub baselines: bool,
     pub shared: SharedPlan,
 }
 
@@ -53,6 +57,8 @@ pub struct MnistExperiment {
     pub plan: MnistPlan,
     pub models: Vec<MnistOutcome>,
     pub beyond: Vec<MnistOutcome>,
+    /// Of other methods, if they were asked for.
+    pub baselines: Vec<BaselineLine>,
     pub start: Instant,
 }
 
@@ -68,10 +74,15 @@ impl MnistPlan {
                 .collect()
         };
         let (models, beyond) = (outcomes(&self.models)?, outcomes(&self.beyond)?);
+        let baselines = match self.baselines {
+            true => baselines::run(&self.sets, &self.shared, interrupt)?,
+            false => Vec::new(),
+        };
         Ok(MnistExperiment {
             plan: self,
             models,
             beyond,
+            baselines,
             start,
         })
     }
@@ -123,6 +134,7 @@ impl MnistExperiment {
             samples: self.plan.shared.samples,
             models: results(&self.models),
             beyond: results(&self.beyond),
+            baselines: self.baselines.clone(),
             settings: self.plan.shared.settings.clone(),
             wall_seconds: self.start.elapsed().as_secs_f64(),
         }

@@ -8,7 +8,7 @@ use super::super::values::seeds;
 use super::super::{figures, layer_figures};
 use super::results::MnistResults;
 use super::settings::LONGER;
-use super::{MnistExperiment, MnistOutcome, paper};
+use super::{MnistExperiment, MnistOutcome, baselines, paper};
 use crate::report::figure::{
     Axis, Curve, Curves, Drawing, LabelledPoint, PointGroup, Reliability, scatter,
 };
@@ -38,6 +38,9 @@ pub fn document(experiment: &MnistExperiment) -> anyhow::Result<Document> {
                     reach with more.";
         let section = Section::new("How far small models go").text(text);
         sections.push(section.table(beyond(experiment).table()));
+    }
+    if !experiment.baselines.is_empty() {
+        sections.push(baselines::section(&experiment.baselines));
     }
     sections.extend([
         entropies(experiment)?,
@@ -149,6 +152,9 @@ pub fn plain(experiment: &MnistExperiment, results: &MnistResults) -> String {
     if !experiment.beyond.is_empty() {
         text.push_str(&format!("beyond the paper, {LONGER} times the steps:\n"));
         text.push_str(&beyond(experiment).plain());
+    }
+    if !experiment.baselines.is_empty() {
+        text.push_str(&baselines::plain(&experiment.baselines));
     }
     text
 }

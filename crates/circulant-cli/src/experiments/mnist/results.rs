@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::super::config::RunConfig;
 use super::super::values::Values;
+use super::baselines::BaselineLine;
 use circulant::bayes::OodMetrics;
 use circulant::metrics::ClassMetrics;
 
@@ -77,6 +78,8 @@ pub struct MnistResults {
     pub samples: usize,
     pub models: Vec<MnistResult>,
     pub beyond: Vec<MnistResult>,
+    /// Other methods on the same models.
+    pub baselines: Vec<BaselineLine>,
     /// What all models share.
     pub settings: RunConfig,
     pub wall_seconds: f64,
