@@ -64,7 +64,7 @@ pub struct Train {
     /// Scale inputs by mean and standard deviation of the training set, per channel.
     #[arg(long)]
     standardise: bool,
-    /// The hidden layers: auto (for tables: the size with the largest evidence), spectral-bccb, spectral-circulant, bccb,
+    /// The hidden layers: auto (for tables: the size that predicts held-out rows best), spectral-bccb, spectral-circulant, bccb,
     /// circulant, conv2d or dense [default: auto for tables, else spectral-circulant].
     #[arg(long, value_name = "MODEL", value_parser = table::parse_model)]
     model: Option<ModelChoice>,

@@ -293,6 +293,9 @@ pub struct PosteriorConfig {
     /// The standard deviation that posteriors start with, in units of the root mean square of the layer's initial
     /// weights.
     pub initial_deviation: f64,
+    /// The same for the weights of hidden layers alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden_deviation: Option<f64>,
     /// `sigma0` of the spectral prior.
     pub prior_deviation: f64,
     /// `alpha` of the spectral prior: how fast it falls with frequency.
@@ -302,6 +305,12 @@ pub struct PosteriorConfig {
     /// The prior deviation of the weights of dense layers, times the square root of their number of inputs; 1 per weight without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_deviation: Option<f64>,
+    /// What all logits are divided by after training, as held-out rows asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// What the deviation of a target's noise is multiplied by after training, as held-out rows asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_factor: Option<f64>,
 }
 
 impl Default for PosteriorConfig {
@@ -310,10 +319,13 @@ impl Default for PosteriorConfig {
             inference: Inference::Bayesian,
             rank: 8,
             initial_deviation: 0.7,
+            hidden_deviation: None,
             prior_deviation: 1.0,
             slope: 1.0,
             learn_slope: false,
             weight_deviation: None,
+            temperature: None,
+            noise_factor: None,
         }
     }
 }
@@ -410,6 +422,12 @@ impl RunConfig {
                 "posterior.weight_deviation",
                 self.posterior.weight_deviation,
             ),
+            (
+                "posterior.hidden_deviation",
+                self.posterior.hidden_deviation,
+            ),
+            ("posterior.temperature", self.posterior.temperature),
+            ("posterior.noise_factor", self.posterior.noise_factor),
         ];
         for (what, number) in positive {
             let number = number.unwrap_or(1.0);

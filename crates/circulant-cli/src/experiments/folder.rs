@@ -247,9 +247,10 @@ impl RunFolder {
             "{} predicts numbers, not classes: `circulant predict` and `evaluate` know it, this command does not",
             self.path.display()
         );
-        self.load(data.classes, || {
+        let (network, steps) = self.load(data.classes, || {
             model::network(&self.config, data.image(), data.classes)
-        })
+        })?;
+        Ok((model::calibrated(&self.config, network)?, steps))
     }
 
     /// The trained network of a regression, and the steps that it was trained for.
@@ -258,9 +259,10 @@ impl RunFolder {
         likelihood: Likelihood,
     ) -> anyhow::Result<(Bayesian<TargetNetwork>, u64)> {
         let columns = self.facts.data.image()[2];
-        self.load(likelihood.outputs(), || {
+        let (network, steps) = self.load(likelihood.outputs(), || {
             model::target_network(&self.config, columns, likelihood)
-        })
+        })?;
+        Ok((model::calibrated_targets(&self.config, network)?, steps))
     }
 
     fn load<M: Network>(

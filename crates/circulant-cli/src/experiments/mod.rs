@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `config.rs` | all settings of a run, as a TOML file has them |
 //! | `model.rs` | from settings to a Bayesian network |
-//! | `table.rs`, `auto.rs` | tables of columns; the model that the evidence chooses for one |
+//! | `table.rs`, `auto.rs` | tables of columns; the model that held-out rows choose for one |
 //! | `regression.rs` | tables whose target is a number |
 //! | `source.rs` | images by name or path |
 //! | `picture_list.rs` | a pattern, or a list on stdin, as files |

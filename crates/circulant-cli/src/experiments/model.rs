@@ -3,8 +3,8 @@
 use anyhow::{Context, ensure};
 use circulant::bayes::{Bayesian, BayesianConfig, Site, Slope};
 use circulant::models::{
-    ImageClassifier, ImageClassifierConfig, Likelihood, TargetNetwork, TargetNetworkConfig,
-    weight_sites,
+    HiddenKind, ImageClassifier, ImageClassifierConfig, Likelihood, TargetNetwork,
+    TargetNetworkConfig, weight_sites,
 };
 
 use super::config::{Inference, RunConfig};
@@ -47,6 +47,28 @@ pub fn target_network(
         Inference::Point => sites.into_point_estimate(),
     };
     Ok(sites.init(model)?)
+}
+
+/// A trained classifier with the temperature of its settings.
+pub(super) fn calibrated(
+    config: &RunConfig,
+    network: Bayesian<ImageClassifier>,
+) -> anyhow::Result<Bayesian<ImageClassifier>> {
+    Ok(match config.posterior.temperature {
+        None => network,
+        Some(temperature) => network.with_scaled("output", temperature.recip())?,
+    })
+}
+
+/// A trained regression with the noise of its settings.
+pub(super) fn calibrated_targets(
+    config: &RunConfig,
+    network: Bayesian<TargetNetwork>,
+) -> anyhow::Result<Bayesian<TargetNetwork>> {
+    Ok(match config.posterior.noise_factor {
+        None => network,
+        Some(factor) => network.with_shifted("noise", factor.ln())?,
+    })
 }
 
 /// The prior deviation of the logarithm of the noise.
@@ -97,12 +119,27 @@ fn sites(
 ) -> anyhow::Result<BayesianConfig> {
     let posterior = &config.posterior;
     let deviation = posterior.initial_deviation;
+    let hidden = posterior.hidden_deviation.unwrap_or(deviation);
     let mut sites = BayesianConfig::new()
         .with_default(Site::default().with_relative_deviation(deviation))
         .with_seed(config.training.seed);
+    for (name, layer) in model.hidden_layers() {
+        let weights = match layer.kind() {
+            HiddenKind::SpatialCirculant | HiddenKind::SpatialBccb => "filter",
+            HiddenKind::Convolution | HiddenKind::Dense => "weight",
+            // Below, with their prior.
+            _ => continue,
+        };
+        let site = Site::default().with_relative_deviation(hidden);
+        sites = sites.with_site(format!("{before}{name}.{weights}"), site);
+    }
     if let Some(size) = posterior.weight_deviation {
         for (name, site) in weight_sites(model, size) {
-            let site = site.with_relative_deviation(deviation);
+            let initial = match name.starts_with("output.") {
+                true => deviation,
+                false => hidden,
+            };
+            let site = site.with_relative_deviation(initial);
             sites = sites.with_site(format!("{before}{name}"), site);
         }
     }
@@ -121,7 +158,7 @@ fn sites(
         };
         let site = site
             .with_rank(posterior.rank)
-            .with_relative_deviation(deviation);
+            .with_relative_deviation(hidden);
         sites = sites.with_site(format!("{before}{name}.coordinates"), site);
     }
     Ok(match posterior.inference {

@@ -63,7 +63,11 @@ pub fn train_observed(
     observer: Option<&mut dyn Observer>,
 ) -> anyhow::Result<Trained> {
     let svi = svi(folder, data.examples())?;
-    train_in(folder, svi, data, interrupt, title, observer)
+    let trained = train_in(folder, svi, data, interrupt, title, observer)?;
+    Ok(Trained {
+        network: model::calibrated(&folder.config, trained.network)?,
+        ..trained
+    })
 }
 
 /// Trains the model of a regression in its folder; if that has a checkpoint, it resumes there.
@@ -80,7 +84,11 @@ pub fn train_targets(
     let columns = folder.facts.data.image()[2];
     let network = model::target_network(&folder.config, columns, likelihood)?;
     let svi = target_svi(&folder.config, network, data.examples())?;
-    train_in(folder, svi, data, interrupt, "training", None)
+    let trained = train_in(folder, svi, data, interrupt, "training", None)?;
+    Ok(Trained {
+        network: model::calibrated_targets(&folder.config, trained.network)?,
+        ..trained
+    })
 }
 
 /// Sees every step, and may ask to stop.

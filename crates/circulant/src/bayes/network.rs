@@ -145,6 +145,27 @@ impl<M: Network> Bayesian<M> {
         Ok(self)
     }
 
+    /// The distribution of networks with a number added to all values of one parameter that has a posterior. On the logarithm of a
+    /// noise it is a factor of the noise. A path without such a parameter is an error that names those there are.
+    pub fn with_shifted(mut self, path: &str, by: f64) -> Result<Self, BayesError> {
+        if !by.is_finite() {
+            return Err(BayesError::Setting {
+                what: "the number that is added",
+                expected: "finite",
+                got: by.to_string(),
+            });
+        }
+        let Some(site) = self.sites.iter().position(|site| site.path == path) else {
+            return Err(BayesError::UnknownLayer {
+                path: path.to_owned(),
+                known: self.sites.iter().map(|site| site.path.clone()).collect(),
+            });
+        };
+        let posterior = self.factors[site].posterior.clone();
+        self.factors[site].posterior = posterior.shifted(by);
+        Ok(self)
+    }
+
     /// The device of the parameters.
     ///
     /// # Panics

@@ -86,7 +86,7 @@ fn word<T: serde::de::DeserializeOwned>(text: &str, expected: &str) -> Result<T,
 /// What `--model` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelChoice {
-    /// By the evidence.
+    /// By held-out rows.
     Auto,
     /// These layers.
     Kind(ModelKind),
@@ -165,7 +165,7 @@ impl Train {
         Ok(())
     }
 
-    /// Whether the evidence chooses the model.
+    /// Whether held-out rows choose the model.
     fn is_auto(&self) -> bool {
         match self.model {
             Some(choice) => choice == ModelChoice::Auto,

@@ -111,7 +111,7 @@ impl TablesPlan {
         };
         let document = Document {
             title: "Tables".to_owned(),
-            intro: vec!["One default setting for all tables; the size of the model by the evidence of the training rows.".to_owned()],
+            intro: vec!["One default setting for all tables; the size of the model by a fifth of the training rows.".to_owned()],
             warnings: Vec::new(),
             sections: vec![Section::new("Results").with(Block::Code(text(&results)))],
             provenance: Facts::gather().provenance(

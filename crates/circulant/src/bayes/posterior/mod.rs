@@ -130,6 +130,17 @@ impl AnyPosterior {
         set(log_deviation, numbers.log_deviation);
     }
 
+    /// The distribution of the values plus a number.
+    pub(crate) fn shifted(mut self, by: f64) -> Self {
+        let mean = match &mut self {
+            Self::LowRank(posterior) => &mut posterior.mean,
+            Self::MeanField(posterior) => &mut posterior.mean,
+            Self::Point(posterior) => &mut posterior.mean,
+        };
+        *mean = moved(mean, by);
+        self
+    }
+
     /// The distribution of the values times a positive factor.
     pub(crate) fn scaled(&self, factor: f64) -> Self {
         let times = |param: &Param<Tensor<1>>| map(param, |x| x * factor);
@@ -145,6 +156,11 @@ impl AnyPosterior {
             }),
         }
     }
+}
+
+/// The mean of a posterior, moved.
+fn moved(mean: &Param<Tensor<1>>, by: f64) -> Param<Tensor<1>> {
+    map(mean, |x| x + by)
 }
 
 /// Gives a parameter on an autodiff device other values, which begin a tape.
