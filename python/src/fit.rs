@@ -8,8 +8,8 @@ use circulant::data::{LabelledData, RegressionData};
 use circulant::models::{ImageClassifier, Likelihood, ParameterCount, TargetNetwork};
 use circulant_cli::bindings::{
     DataFacts, Facts, Fitted, LoadedRegression, LoadedRun, RunConfig, RunFacts, RunFolder,
-    all_steps, classifier_of, classifier_svi, fit_classifier, fit_further, fit_regression,
-    regression_of, table_settings, target_svi,
+    all_steps, class_settings, classifier_of, classifier_svi, fit_classifier, fit_further,
+    fit_regression, regression_of, table_settings, target_svi,
 };
 use circulant_data::{Normalisation, TableTask};
 
@@ -114,10 +114,14 @@ impl<T: Number> Task<'_, T> {
     }
 
     /// The settings, over those of what training goes on from.
-    fn config(&self, before: Option<&RunConfig>) -> anyhow::Result<RunConfig> {
+    fn config(
+        &self,
+        before: Option<&RunConfig>,
+        of_tables: fn(usize) -> RunConfig,
+    ) -> anyhow::Result<RunConfig> {
         let Some(before) = before else {
             let base = match self.table {
-                true => table_settings(self.rows.count()),
+                true => of_tables(self.rows.count()),
                 false => RunConfig::default(),
             };
             return settings_over(&base, self.settings);
@@ -168,6 +172,7 @@ pub fn classifier<T: Number>(
         begin
             .map(|before| before.lock().folder.config.clone())
             .as_ref(),
+        class_settings,
     )?;
     config.data.train = String::new();
     let schema = match classes.image {
@@ -264,7 +269,7 @@ pub fn regressor<T: Number>(
         Some(before) => before.columns().clone(),
         None => task.columns(&examples, 1),
     };
-    let mut config = task.config(before.as_ref().map(|(config, _)| config))?;
+    let mut config = task.config(before.as_ref().map(|(config, _)| config), table_settings)?;
     config.data.train = String::new();
     config.data.normalisation = Normalisation::Raw;
     let schema = match before {

@@ -26,8 +26,8 @@ pub mod parts {
 #[doc(hidden)]
 pub mod bindings {
     pub use crate::experiments::auto::{
-        Fitted, all_steps, classifier_of, fit_classifier, fit_regression, regression_of,
-        table_settings,
+        Fitted, all_steps, class_settings, classifier_of, fit_classifier, fit_regression,
+        regression_of, table_settings,
     };
     pub use crate::experiments::config::{ModelConfig, RunConfig};
     pub use crate::experiments::exported::describe;

@@ -213,6 +213,9 @@ impl Train {
                 validation: learned.validation.map(images).transpose()?,
             };
             if auto {
+                let rows = held.training.len();
+                config.training.kl_weight =
+                    self.apply(auto::class_settings(rows))?.training.kl_weight;
                 let (classes, weight) = (facts.classes, config.training.class_weight);
                 let normalisation = &config.data.normalisation;
                 let data = source::labelled(&held.training, normalisation, classes, weight)?;

@@ -117,7 +117,7 @@ impl TablesPlan {
             provenance: Facts::gather().provenance(
                 vec![self.seed],
                 Duration::from_secs_f64(results.wall_seconds),
-                self.settings(0).to_toml(),
+                self.settings(0, false).to_toml(),
             ),
         };
         first_only(|| write_report(&self.out, &document, &results))?;
@@ -141,9 +141,12 @@ impl TablesPlan {
         Ok([kept, held].map(|part| training.select(part)))
     }
 
-    fn settings(&self, rows: usize) -> RunConfig {
+    fn settings(&self, rows: usize, classes: bool) -> RunConfig {
         let own = self.settings.clone();
-        let mut config = own.unwrap_or_else(|| auto::table_settings(rows));
+        let mut config = own.unwrap_or_else(|| match classes {
+            true => auto::class_settings(rows),
+            false => auto::table_settings(rows),
+        });
         config.training.seed = self.seed;
         config.data.normalisation = Normalisation::Raw;
         config
@@ -185,7 +188,8 @@ impl TablesPlan {
             table: Some(schema.clone()),
             ..DataFacts::of(&images(training.clone())?)
         };
-        let config = self.settings(training.inputs.shape()[0]);
+        let rows = training.inputs.shape()[0];
+        let config = self.settings(rows, facts.likelihood().is_none());
         let chooses = self.settings.is_none();
         let watch = &mut auto::interrupted(interrupt);
         let Some(likelihood) = facts.likelihood() else {
