@@ -220,7 +220,7 @@ def test_images():
 
 
 def test_sizes_are_chosen_or_given(iris):
-    assert "by the evidence" in CirculantClassifier(steps=30, random_state=0).fit(*iris).model_
+    assert "held-out rows" in CirculantClassifier(steps=30, random_state=0).fit(*iris).model_
     for sizes in ({"depth": 2}, {"lift": 8}, {"modes": 3, "lift": 12}):
         model = CirculantClassifier(steps=30, random_state=0, **sizes).fit(*iris)
         assert "as the settings say" in model.model_ and model.n_steps_ == 30, sizes

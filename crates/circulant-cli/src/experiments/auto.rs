@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{bail, ensure};
 use circulant::bayes::{Bayesian, Network, PredictiveConfig, StepReport, Stop, Svi};
-use circulant::data::{BatchOrder, Examples, ExamplesError, LabelledData, RegressionData};
+use circulant::data::{BatchOrder, ExamplesError, LabelledData, RegressionData};
 use circulant::metrics::{Mixtures, class_metrics};
 use circulant::models::{ImageClassifier, Likelihood, TargetNetwork};
 use circulant::task::TrainingSet;
@@ -362,7 +362,7 @@ fn predictive(config: &RunConfig) -> PredictiveConfig {
         .with_seed(config.training.seed)
 }
 
-/// The factor with the smallest `rows * loss + log^2/(2 deviation^2)`, and its loss.
+/// The factor with the smallest `rows * loss + log^2/(2 deviation^2)` and its loss.
 fn best_factor(
     rows: usize,
     mut loss: impl FnMut(f64) -> anyhow::Result<f64>,
