@@ -14,7 +14,7 @@ use circulant::bayes::{Bayesian, Predictions, PredictiveConfig};
 use circulant::data::BatchOrder;
 use circulant::metrics::{Logits, Probabilities, class_metrics, entropies, ood_report};
 use circulant::models::ImageClassifier;
-use circulant::train::{Trainer, TrainerConfig, WarmUpCosine};
+use circulant::train::{Trainer, TrainerConfig, TrainingLoss, WarmUpCosine};
 use circulant_data::ImageSet;
 
 use super::super::super::config::RunConfig;
@@ -335,6 +335,7 @@ impl Methods<'_> {
             spectral_rate: 1.0,
             length_power: 0.0,
             weight_decay: 0.0,
+            loss: TrainingLoss::CrossEntropy,
         };
         let mut trainer = Trainer::new(DropoutClassifier::new(model, rate)?, settings)?;
         let normalisation = &self.plan.settings.data.normalisation;
