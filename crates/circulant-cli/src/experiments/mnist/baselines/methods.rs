@@ -61,10 +61,13 @@ struct Said {
     scores: Vec<f64>,
 }
 
+/// From images to what a method says of them.
+type Say<'a> = Box<dyn Fn(&ImageSet) -> anyhow::Result<Said> + 'a>;
+
 /// A method ready for images, and how many numbers it keeps.
 struct Ready<'a> {
     stored: usize,
-    say: Box<dyn Fn(&ImageSet) -> anyhow::Result<Said> + 'a>,
+    say: Say<'a>,
 }
 
 impl Said {
