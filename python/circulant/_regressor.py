@@ -229,7 +229,11 @@ class CirculantRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         return Uncertainty(total, aleatoric, epistemic)
 
     def score_samples(self, X: Any) -> Float64Array:
-        """How familiar every row is: the negative epistemic deviation; out-of-distribution rows have low scores."""
+        """How much the networks of the posterior agree on every row: the negative epistemic deviation.
+
+        Rows between the training rows have low scores where the data leave the mean open. Hidden layers saturate, so rows far outside of the
+        training range need not have low scores: compare their columns with those of the training rows.
+        """
         return -self._predictions(X)[3]
 
     def certify(self, X: Any, tolerance: npt.ArrayLike | None = None) -> TargetCertificates:

@@ -214,6 +214,8 @@ pub fn classifier<T: Number>(
     let made: Made<ImageClassifier> = match begin {
         Some(before) => {
             let network = before.lock().network.clone();
+            // The network has it already.
+            config.posterior.temperature = None;
             let svi = classifier_svi(&config, network, rows + task.seen)?;
             let trained = fit_further(svi, &data, None, &mut watch)?;
             Made {
@@ -314,6 +316,8 @@ pub fn regressor<T: Number>(
     let made: Made<TargetNetwork> = match begin {
         Some(before) => {
             let network = before.lock().network.clone();
+            // The network has it already.
+            config.posterior.noise_factor = None;
             let svi = target_svi(&config, network, rows + task.seen)?;
             let trained = fit_further(svi, &data, place, &mut watch)?;
             Made {

@@ -252,7 +252,8 @@ def test_settings_are_checked(iris):
         {"rank": 0},
         {"random_state": -3},
         {"n_jobs": 10**9},
-        {"width": 3},
+        {"width": 0},
+        {"model": "spectral-circulant", "width": 3},
     ):
         with pytest.raises((ValueError, TypeError)):
             CirculantClassifier(**settings).fit(*iris)
