@@ -6,7 +6,7 @@
     python3 bench/mpi/scaling.py --keep FILE       keep the results
 
 Measured, on this machine: steps of the MNIST models (batch 4096), of the vision transformer (batch 128), and predictions, with two ranks
-of one thread and with one rank of two, by turns; the share of a step that is communication; and steps of one thread on the share
+of one thread and with one rank of two, alternating; the share of a step that is communication; and steps of one thread on the share
 of a batch that one of R ranks has.
 
 Simulated, a step of R ranks: the step of one share, the communication of two ranks here (copies, handing over to the thread that talks,

@@ -5,7 +5,7 @@
 //! mpirun -n 2 PROGRAM [--threads N] [--case PART] [--batch B] [--steps S]     a line of JSON per case, from rank 0
 //! ```
 //!
-//! `bench/mpi/scaling.py` runs it with one and two ranks by turns, and simulates more ranks from its parts.
+//! `bench/mpi/scaling.py` runs it with one and two ranks, alternating, and simulates more ranks from its parts.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

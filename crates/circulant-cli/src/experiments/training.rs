@@ -110,13 +110,17 @@ pub(super) fn fit<M: Network, T: TrainingSet<M>>(
     if let Some(path) = checkpoint {
         svi.save(path, data.fingerprint())?;
     }
-    Ok(Trained {
+    Ok(trained(svi, stop, start, loss))
+}
+
+fn trained<M: Network>(svi: Svi<M>, stop: Stop, start: Instant, loss: Option<f64>) -> Trained<M> {
+    Trained {
         stop,
         steps: svi.steps_done(),
         seconds: start.elapsed().as_secs_f64(),
         loss,
         network: svi.into_network(),
-    })
+    }
 }
 
 /// Steps on further examples alone, for streams: what came before is in the network, and the prior counts once for all that `svi` was
@@ -144,13 +148,7 @@ pub fn fit_further<M: Network, T: TrainingSet<M>>(
     if let Some(path) = checkpoint {
         svi.save(path, data.fingerprint())?;
     }
-    Ok(Trained {
-        stop,
-        steps: svi.steps_done(),
-        seconds: start.elapsed().as_secs_f64(),
-        loss,
-        network: svi.into_network(),
-    })
+    Ok(trained(svi, stop, start, loss))
 }
 
 fn train_in<M: Network, T: TrainingSet<M>>(

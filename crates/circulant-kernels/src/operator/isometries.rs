@@ -15,15 +15,15 @@
 //!
 //! Lanes hold different bins, and a bin that is real counts as complex: there are four of them at most.
 
+mod matrix;
+
 use circulant_core::{Bin, HalfPlane};
 
+use self::matrix::Matrix;
 use crate::error::{KernelError, expect_len, expect_positive, volume};
 use crate::real::Real;
 use crate::runtime::chunks::{best_isa, run_all};
 use crate::vector::{Kernel, MAX_LANES, Present, Vector};
-
-/// One number of each bin of a group.
-type Lanes<T> = [T; MAX_LANES];
 
 /// Isometries of all free bins of a half plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -364,163 +364,4 @@ impl<T: Real> Kernel<T> for IsometryGradient<'_, T> {
             }
         }
     }
-}
-
-/// A complex matrix per lane.
-struct Matrix<T> {
-    rows: usize,
-    columns: usize,
-    re: Vec<Lanes<T>>,
-    im: Vec<Lanes<T>>,
-}
-
-/// A matrix, or its adjoint.
-#[derive(Clone, Copy)]
-struct Factor<'a, T> {
-    matrix: &'a Matrix<T>,
-    adjoint: bool,
-}
-
-impl<'a, T: Real> Factor<'a, T> {
-    #[inline(always)]
-    fn shape(self) -> [usize; 2] {
-        let Matrix { rows, columns, .. } = *self.matrix;
-        match self.adjoint {
-            true => [columns, rows],
-            false => [rows, columns],
-        }
-    }
-
-    #[inline(always)]
-    fn index(self, row: usize, column: usize) -> usize {
-        match self.adjoint {
-            true => column * self.matrix.columns + row,
-            false => row * self.matrix.columns + column,
-        }
-    }
-
-    /// Real part and imaginary part, the latter with the sign of the adjoint.
-    #[inline(always)]
-    fn at(self, row: usize, column: usize) -> [Lanes<T>; 2] {
-        let index = self.index(row, column);
-        let (re, mut im) = (self.matrix.re[index], self.matrix.im[index]);
-        if self.adjoint {
-            im.iter_mut().for_each(|im| *im = -*im);
-        }
-        [re, im]
-    }
-}
-
-impl<T: Real> Matrix<T> {
-    #[inline(always)]
-    fn zeros(rows: usize, columns: usize) -> Self {
-        let zeros = vec![[T::of(0.0); MAX_LANES]; rows * columns];
-        Self {
-            rows,
-            columns,
-            re: zeros.clone(),
-            im: zeros,
-        }
-    }
-
-    #[inline(always)]
-    fn plain(&self) -> Factor<'_, T> {
-        Factor {
-            matrix: self,
-            adjoint: false,
-        }
-    }
-
-    #[inline(always)]
-    fn adjoint(&self) -> Factor<'_, T> {
-        Factor {
-            matrix: self,
-            adjoint: true,
-        }
-    }
-
-    #[inline(always)]
-    fn negate(&mut self) {
-        let values = self.re.iter_mut().chain(&mut self.im);
-        values.flatten().for_each(|value| *value = -*value);
-    }
-
-    /// Adds the product of two others.
-    #[inline(always)]
-    fn add_product<V: Vector<Scalar = T>>(&mut self, a: Factor<'_, T>, b: Factor<'_, T>) {
-        let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
-        for i in 0..rows {
-            for k in 0..inner {
-                let a = a.at(i, k);
-                for j in 0..columns {
-                    let at = i * self.columns + j;
-                    let out = [&mut self.re[at], &mut self.im[at]];
-                    multiply_add::<T, V>(out, a, b.at(k, j));
-                }
-            }
-        }
-    }
-
-    /// The inverse in its place, by Gauss and Jordan without a choice of pivots: the Hermitian part of every matrix that is left over is at
-    /// least the identity.
-    #[inline(always)]
-    fn invert<V: Vector<Scalar = T>>(&mut self) {
-        let n = self.rows;
-        for k in 0..n {
-            let at = k * n + k;
-            let pivot = reciprocal([self.re[at], self.im[at]]);
-            let zero = [T::of(0.0); MAX_LANES];
-            for j in 0..n {
-                let at = k * n + j;
-                let own = match j == k {
-                    true => {
-                        let mut one = zero;
-                        one.fill(T::of(1.0));
-                        [one, zero]
-                    }
-                    false => [self.re[at], self.im[at]],
-                };
-                let mut product = [zero, zero];
-                let [re, im] = &mut product;
-                multiply_add::<T, V>([re, im], pivot, own);
-                [self.re[at], self.im[at]] = product;
-            }
-            for i in (0..n).filter(|&i| i != k) {
-                let at = i * n + k;
-                let (mut re, mut im) = (self.re[at], self.im[at]);
-                re.iter_mut().chain(&mut im).for_each(|value| *value = -*value);
-                (self.re[at], self.im[at]) = (zero, zero);
-                for j in 0..n {
-                    let (at, other) = (i * n + j, k * n + j);
-                    let row = [self.re[other], self.im[other]];
-                    let out = [&mut self.re[at], &mut self.im[at]];
-                    multiply_add::<T, V>(out, [re, im], row);
-                }
-            }
-        }
-    }
-}
-
-/// `out += a b`.
-#[inline(always)]
-fn multiply_add<T: Real, V: Vector<Scalar = T>>(
-    [re, im]: [&mut Lanes<T>; 2],
-    a: [Lanes<T>; 2],
-    b: [Lanes<T>; 2],
-) {
-    for lane in 0..MAX_LANES {
-        let ([a_re, a_im], [b_re, b_im]) = ([a[0][lane], a[1][lane]], [b[0][lane], b[1][lane]]);
-        re[lane] = V::fused(-a_im, b_im, V::fused(a_re, b_re, re[lane]));
-        im[lane] = V::fused(a_im, b_re, V::fused(a_re, b_im, im[lane]));
-    }
-}
-
-/// `1/z = conj(z)/|z|^2`.
-#[inline(always)]
-fn reciprocal<T: Real>([mut re, mut im]: [Lanes<T>; 2]) -> [Lanes<T>; 2] {
-    for (re, im) in re.iter_mut().zip(&mut im) {
-        let square = *re * *re + *im * *im;
-        (*re, *im) = (*re / square, -*im / square);
-    }
-    [re, im]
 }
