@@ -49,7 +49,7 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     Parameters
     ----------
     model : str
-        'auto': for a table the size with the largest evidence among three, unless sizes are given. Or the hidden layers:
+        'auto': for a table the size among three that predicts held-out rows best, unless sizes are given. Or the hidden layers:
         'spectral-circulant', 'spectral-bccb', 'block-circulant', 'circulant', 'bccb', 'conv2d' or 'dense'.
     image : (int, int, int), optional
         Reads rows as images of ``(channels, height, width)``; needed by the layers for images.

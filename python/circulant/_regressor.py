@@ -49,7 +49,7 @@ class CirculantRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
     Parameters
     ----------
     model : str
-        'auto': for a table the size with the largest evidence among three, unless sizes are given. Or the hidden layers:
+        'auto': for a table the size among three that predicts held-out rows best, unless sizes are given. Or the hidden layers:
         'spectral-circulant', 'block-circulant', 'circulant' or 'dense'.
     task : 'regression' or 'counts'
         Numbers with Gaussian noise, or whole numbers from 0.

@@ -28,8 +28,8 @@ use circulant_data::{Normalisation, Split};
 
 /// Train a model on images, or on a table of columns.
 ///
-/// A table (CSV, or an array [n, d]) is standardised column by column, text is coded, and the model's size is chosen by the
-/// evidence; whether its target is a class or a number is recognised.
+/// A table (CSV, or an array [n, d]) is standardised column by column, text is coded, and the model's size is chosen by
+/// rows that are held out meanwhile; whether its target is a class or a number is recognised.
 ///
 /// Settings come from a TOML file (--config) and from flags; flags win. All of them, also those left out, are
 /// written into the run's folder as config.toml, beside the steps and checkpoints. Ctrl-C stops with a
@@ -64,8 +64,8 @@ pub struct Train {
     /// Scale inputs by mean and standard deviation of the training set, per channel.
     #[arg(long)]
     standardise: bool,
-    /// The hidden layers: auto (for tables: the size that predicts held-out rows best), spectral-bccb, spectral-circulant, bccb,
-    /// circulant, conv2d or dense [default: auto for tables, else spectral-circulant].
+    /// The hidden layers: auto (for tables: the size that predicts held-out rows best), spectral-bccb, spectral-circulant,
+    /// block-circulant, bccb, circulant, conv2d or dense [default: auto for tables, else spectral-circulant].
     #[arg(long, value_name = "MODEL", value_parser = table::parse_model)]
     model: Option<ModelChoice>,
     /// Output channels of BCCB and convolutional layers.
