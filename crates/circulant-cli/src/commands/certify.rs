@@ -1,5 +1,6 @@
 //! `circulant certify`: norms, the Lipschitz bound, and radii inside which decisions cannot change.
 
+mod certified;
 mod targets;
 
 use std::path::PathBuf;
@@ -13,11 +14,13 @@ use super::reading::Reading;
 use crate::experiments::certification::{
     AverageSummary, Certification, CertificationSummary, InputRow,
 };
+use crate::experiments::certified::folder::CertifiedFolder;
 use crate::experiments::folder::pretty;
 use crate::experiments::loaded::LoadedRun;
 use crate::experiments::regression::LoadedRegression;
 use crate::files::write;
 use crate::ranks::{self, say};
+use crate::report::figure::{Axis, Radii as CertifiedCurve, certified_accuracy};
 use circulant::geometry::{Quantiles, Radii};
 use circulant_data::Split;
 
@@ -43,6 +46,7 @@ average_class, average_difference, average, per_sample. Where the target is a nu
 Examples:
   circulant certify runs/first --data mnist
   circulant certify runs/first --data mnist --first 1000 --samples 200 --out radii.csv
+  circulant certify runs/first --data mnist --samples 0 --figure curve.svg
   circulant certify runs/houses --data houses.csv --tolerance 10
   circulant certify runs/first --data fashion-mnist --predicted --json"
 )]
@@ -81,6 +85,9 @@ pub struct Certify {
     /// Write the radii of every input to this file.
     #[arg(long, value_name = "FILE.{csv,json}", value_parser = parse_out)]
     out: Option<OutFile>,
+    /// Draw the share of inputs that is certified (and right, where labels are known) against the radius.
+    #[arg(long, value_name = "FILE.svg")]
+    figure: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -112,39 +119,79 @@ impl Certify {
         }
         self.check_tolerance()?;
         let place = ranks::folder(&self.run)?;
+        if CertifiedFolder::is_at(&place) {
+            self.ensure_no_tolerance()?;
+            let (summary, rows, set) = self.trained(&place)?;
+            return self.tell(&summary, &rows, set.source());
+        }
         if let Some(run) = LoadedRegression::open(&place)? {
+            ensure!(
+                self.figure.is_none(),
+                "--figure: it is for runs that predict classes; leave it out"
+            );
             return self.targets(&run);
         }
-        ensure!(
-            self.tolerance.is_none(),
-            "--tolerance: it is for runs that predict a number; leave it out"
-        );
+        self.ensure_no_tolerance()?;
         let run = LoadedRun::open(&place)?;
         let mut options = run.reading();
         self.reading.apply(&mut options);
         let set = run.images(&self.data, self.split, &options)?;
-        let certification = Certification {
+        let (summary, rows) = self.certification().certify(&run, &set)?;
+        self.tell(&summary, &rows, set.source())
+    }
+
+    fn ensure_no_tolerance(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.tolerance.is_none(),
+            "--tolerance: it is for runs that predict a number; leave it out"
+        );
+        Ok(())
+    }
+
+    fn certification(&self) -> Certification {
+        Certification {
             samples: self.samples as usize,
             seed: self.seed,
             radii: self.radii.clone(),
             predicted: self.predicted,
-        };
-        let (summary, rows) = certification.certify(&run, &set)?;
+        }
+    }
+
+    /// Prints and writes what was found.
+    fn tell(
+        &self,
+        summary: &CertificationSummary,
+        rows: &[InputRow],
+        source: &str,
+    ) -> anyhow::Result<()> {
+        if let Some(path) = &self.figure {
+            let certain = rows.iter().filter(|row| row.certified_margin > 0.0);
+            let largest = |row: &InputRow| {
+                let last = row.radii.last_layer.unwrap_or(0.0);
+                last.max(row.radii.sqrt_two)
+            };
+            let model = CertifiedCurve {
+                name: summary.model.to_owned(),
+                radii: certain.map(largest).collect(),
+                inputs: rows.len(),
+            };
+            let axis = Axis::linear("radius (l2)");
+            let drawing = certified_accuracy("Certified accuracy", axis, &[model]);
+            write(path, drawing.standalone())?;
+            say!("the curve is in {}", path.display());
+        }
         if let Some(file) = &self.out {
             let text = match file.format {
-                RowFormat::Json => pretty(&Everything {
-                    summary: &summary,
-                    rows: &rows,
-                })?,
-                _ => csv(&rows)?,
+                RowFormat::Json => pretty(&Everything { summary, rows })?,
+                _ => csv(rows)?,
             };
             write(&file.path, text.as_bytes())?;
             say!("{} inputs in {}", rows.len(), file.path.display());
         }
         if self.json {
-            print(&json_line(&summary)?)
+            print(&json_line(summary)?)
         } else {
-            print(&plain(&summary, set.source()))
+            print(&plain(summary, source))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod advice;
 pub mod blocks;
+mod certified_flags;
 pub mod certify;
 pub mod curvature;
 pub mod data;

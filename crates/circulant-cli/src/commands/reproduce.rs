@@ -1,5 +1,6 @@
 //! `circulant reproduce`: the paper's experiments.
 
+mod certified;
 mod heads;
 mod tables;
 mod vit;
@@ -34,6 +35,7 @@ enum Experiment {
     Heads(Box<heads::Heads>),
     Vit(vit::Vit),
     Tables(tables::Tables),
+    Certified(Box<certified::Certified>),
 }
 
 impl Reproduce {
@@ -44,6 +46,7 @@ impl Reproduce {
             Experiment::Heads(command) => command.run(),
             Experiment::Vit(command) => command.run(),
             Experiment::Tables(command) => command.run(),
+            Experiment::Certified(command) => command.run(),
         }
     }
 }

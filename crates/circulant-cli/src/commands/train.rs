@@ -1,5 +1,6 @@
 //! `circulant train`: a model on one's own data.
 
+mod certified;
 mod table;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::Args;
 use serde::Serialize;
 
 use self::table::{ModelChoice, Prepared, TableFlags, ensure_finished};
+use super::certified_flags::CertifiedFlags;
 use super::output::{json_line, print};
 use super::reading::Reading;
 use crate::experiments::baseline::{check_training, warning};
@@ -41,6 +43,7 @@ use circulant_data::{Normalisation, Split};
   circulant train --data mnist --model block-circulant --block 28 --width 256 --out runs/blocks
   circulant train --data table.csv --out runs/table
   circulant train --data houses.csv --target price --missing median --validation 100 --out runs/houses
+  circulant train --data mnist --certified 0.3 --shift 1 --out runs/certified
   circulant train --config settings.toml --seed 7 --out runs/seven
   circulant train --resume runs/first --steps 5000")]
 pub struct Train {
@@ -128,10 +131,16 @@ pub struct Train {
     /// The seed of initial parameters, batches and samples [default: 0].
     #[arg(long)]
     seed: Option<u64>,
+    /// Train a network of Lipschitz constant one for this radius, in the 2-norm of an image with pixels between 0 and 1: orthogonal
+    /// convolutions with MaxMin, and a margin in the loss. Held-out images are certified after every epoch.
+    #[arg(long, value_name = "EPS", allow_negative_numbers = true)]
+    certified: Option<f64>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
     // Last: their headings hold for all flags that follow.
+    #[command(flatten)]
+    network: CertifiedFlags,
     #[command(flatten)]
     columns: TableFlags,
     #[command(flatten)]
@@ -156,6 +165,14 @@ impl Train {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         let interrupt = Interrupt::listen()?;
+        if self.is_certified() {
+            return self.train_certified(&interrupt);
+        }
+        if let Some(flag) = self.network.given() {
+            bail!(
+                "{flag}: it is for networks that are trained for a radius; add --certified EPS, or leave it out"
+            );
+        }
         let prepared = match &self.resume {
             Some(path) => self.reopen(&ranks::folder(path)?)?,
             None => self.create(&interrupt)?,

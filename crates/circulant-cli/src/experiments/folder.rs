@@ -18,6 +18,7 @@ use circulant::train::UNFINISHED;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::certified::settings::CertifiedConfig;
 use super::config::RunConfig;
 use super::facts::Facts;
 use super::lines::{self, Log};
@@ -206,6 +207,11 @@ impl RunFolder {
         ensure!(
             path.join(CONFIG).is_file(),
             "{} holds no run: expected a folder with the file {CONFIG}, as `circulant train` makes it",
+            path.display()
+        );
+        ensure!(
+            !CertifiedConfig::is_at(&path.join(CONFIG)),
+            "{} was trained for a radius: `circulant certify` and `circulant train --resume` know it, this command does not",
             path.display()
         );
         let mut config = RunConfig::read_complete(&path.join(CONFIG))?;

@@ -28,10 +28,12 @@
 //! | `tables/` | tables with given splits |
 //! | `heads/` | the second one: heads on frozen features |
 //! | `vit/` | the third one: vision transformers, dense and spectral |
+//! | `certified/` | networks of Lipschitz constant one, trained for a radius |
 
 pub mod auto;
 pub mod baseline;
 pub mod certification;
+pub mod certified;
 pub mod config;
 pub mod conformal;
 pub mod evaluation;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "parts of tests")]
 
 mod blocks;
+mod certified;
 mod commands;
 mod data;
 mod disks;

@@ -17,6 +17,7 @@
 //! | [`PredictiveBoundsConfig`], [`PredictiveCertificate`] | radii of the averaged prediction, and bounds of its probabilities |
 //! | [`TargetBoundsConfig`] | how far the prediction of a number can move |
 //! | [`prior_norm_bound`], [`prior_network_bound`] | how large norms can be under the prior |
+//! | [`AttackConfig`], [`Attacked`] | what projected gradient ascent finds inside a radius |
 //! | [`NormControl`] | layers below a norm, also during training |
 //! | [`NormPenalty`] | a differentiable upper bound of the norm, as a regulariser |
 //!
@@ -53,6 +54,7 @@
 //! ```
 
 pub mod activation;
+pub mod attack;
 mod bound;
 pub mod certificate;
 pub mod control;
@@ -75,6 +77,8 @@ pub mod target;
 
 #[doc(inline)]
 pub use self::activation::LipschitzActivation;
+#[doc(inline)]
+pub use self::attack::{AttackConfig, Attacked};
 pub use self::bound::{Estimate, LowerBound, UpperBound};
 #[doc(inline)]
 pub use self::certificate::{Certificate, CertificateConfig, Certificates, Target};

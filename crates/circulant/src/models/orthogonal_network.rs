@@ -5,17 +5,17 @@
 //! | --- | --- | --- |
 //! | unshuffle, convolution 4 to 16, convolution 16 to 16 | 14 x 14 | 502 + 16, 1,144 + 16 |
 //! | unshuffle, convolution 64 to 32, convolution 32 to 32 | 7 x 7 | 13,808 + 32, 4,592 + 32 |
-//! | read-out 1568 to 10 | | 15,680 + 10 |
+//! | read-out 1568 to 10, and its scale | | 15,680 + 10 + 1 |
 //!
 //! No gradient is lost on its way through the layers, and the margin of the logits, over `norm(W_y - W_k)`, is a certified radius.
 
 use burn::config::Config;
-use burn::module::{Module, Param};
+use burn::module::Module;
 use burn::nn::Linear;
-use burn::tensor::module::linear as linear_rows;
 use burn::tensor::{Device, Tensor};
 
-use super::seeds::{Seeds, linear};
+use super::NormalisedReadout;
+use super::seeds::Seeds;
 use crate::LayerError;
 use crate::functional::{max_min, pixel_unshuffle};
 use crate::geometry::{GeometryError, Lipschitz, LipschitzActivation, NetworkBound};
@@ -29,7 +29,7 @@ use crate::task::Classifier;
 /// use circulant::models::{OrthogonalNetworkConfig, ParameterCount};
 ///
 /// let network = OrthogonalNetworkConfig::new(vec![16, 32]).init(&circulant::cpu());
-/// assert_eq!(ParameterCount::of(&network).total(), 35_832);
+/// assert_eq!(ParameterCount::of(&network).total(), 35_833);
 /// // The read-out maps to ten numbers, each of them 1-Lipschitz.
 /// let bound = network.network_bound()?.upper().get();
 /// assert!(bound > 1.0 && bound < 10.0_f64.sqrt() + 1e-3);
@@ -64,8 +64,8 @@ pub struct OrthogonalNetworkConfig {
 pub struct OrthogonalNetwork {
     /// All convolutions.
     pub layers: Vec<OrthogonalConv2d>,
-    /// The read-out before its columns are divided by their norms ([`Self::readout`]).
-    pub output: Linear,
+    /// The read-out.
+    pub output: NormalisedReadout,
     /// Convolutions per stage.
     #[module(skip)]
     depth: usize,
@@ -128,7 +128,7 @@ impl OrthogonalNetworkConfig {
         let features = channels * height * width;
         Ok(OrthogonalNetwork {
             layers,
-            output: linear(features, self.classes, seeds.next(), device),
+            output: NormalisedReadout::new([features, self.classes], seeds.next(), device),
             depth: self.depth,
         })
     }
@@ -149,22 +149,12 @@ impl OrthogonalNetwork {
                 .iter()
                 .fold(images, |images, layer| max_min(layer.forward(images), 1))
         });
-        let bias = self.output.bias.as_ref().map(Param::val);
-        linear_rows(images.flatten::<2>(1, 3), self.weight(), bias)
+        self.output.forward(images.flatten::<2>(1, 3))
     }
 
-    /// The read-out that is applied: every column has norm one. Gradients do not pass through it.
+    /// The read-out that is applied, as a dense layer. Gradients do not pass through it.
     pub fn readout(&self) -> Linear {
-        Linear {
-            weight: Param::from_tensor(self.weight().detach()),
-            bias: self.output.bias.clone(),
-        }
-    }
-
-    fn weight(&self) -> Tensor<2> {
-        let weight = self.output.weight.val();
-        let norms = weight.clone().square().sum_dim(0).sqrt();
-        weight / norms
+        self.output.linear()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod adapters;
 mod calibration;
+mod certified;
 mod checkpoints;
 #[path = "../common/mod.rs"]
 mod common;

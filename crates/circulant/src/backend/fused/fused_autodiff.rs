@@ -15,7 +15,7 @@ use super::dense::{Conv, Linear};
 use super::fused_flex::{cross_entropy_keeping, scalar_like, tanh_gradient};
 use super::gaussian::{Gaussian, KeptNoise, Samples, kl_keeping, sample, sample_backward};
 use super::readout::{self, Kept, ReadoutLayer};
-use super::{FusedOps, Labels, Selection};
+use super::{FusedOps, Labels, Selection, max_min};
 use crate::operator::Operator;
 
 #[derive(Debug)]
@@ -151,6 +151,26 @@ impl Backward<Flex, 1> for Tanh {
     ) {
         let y = ops.state;
         unary::<Flex, _>(ops.parents, ops.node, grads, |grad| tanh_gradient(&y, grad));
+    }
+}
+
+#[derive(Debug)]
+struct MaxMin;
+
+impl Backward<Flex, 1> for MaxMin {
+    /// The input, and the axis of the pairs.
+    type State = (FlexTensor, usize);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let (x, axis) = ops.state;
+        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| {
+            max_min::gradient(&x, grad, axis)
+        });
     }
 }
 
@@ -347,6 +367,16 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         let y = Flex::tanh_saving(x);
         match Tanh.prepare::<C>([guard]).compute_bound().stateful() {
             OpsKind::Tracked(node) => node.finish(y.clone(), y),
+            OpsKind::UnTracked(node) => node.finish(y),
+        }
+    }
+
+    fn max_min(x: FloatTensor<Self>, axis: usize) -> FloatTensor<Self> {
+        let (x, guard) = x.into_parts();
+        let x = x.to_contiguous();
+        let y = max_min::sorted(&x, axis);
+        match MaxMin.prepare::<C>([guard]).compute_bound().stateful() {
+            OpsKind::Tracked(node) => node.finish((x, axis), y),
             OpsKind::UnTracked(node) => node.finish(y),
         }
     }

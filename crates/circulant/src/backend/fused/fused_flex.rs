@@ -12,7 +12,7 @@ use circulant_kernels::{
 use super::dense::{Conv, Linear};
 use super::gaussian::{Gaussian, kl, sample};
 use super::readout::{self, ReadoutLayer};
-use super::{FusedOps, Labels, Selection};
+use super::{FusedOps, Labels, Selection, max_min};
 use crate::backend::buffers::Buffer;
 use crate::backend::circulant_flex::{Native, numbers, valid, with_native};
 use crate::operator::Operator;
@@ -198,6 +198,10 @@ impl FusedOps for Flex {
     fn tanh_saving(x: FloatTensor<Self>) -> FloatTensor<Self> {
         let x = x.to_contiguous();
         with_native!(x.dtype(), tanh_typed(&x))
+    }
+
+    fn max_min(x: FloatTensor<Self>, axis: usize) -> FloatTensor<Self> {
+        max_min::sorted(&x.to_contiguous(), axis)
     }
 
     fn cross_entropy_sum(logits: FloatTensor<Self>, labels: Labels) -> FloatTensor<Self> {

@@ -12,6 +12,7 @@
 //! | [`FusedOps::circulant_readout`] | the spectrum of its input, and the hidden rows |
 //! | [`FusedOps::circulant_cross_entropy`] | all gradients, made block by block with the value |
 //! | [`FusedOps::tanh_saving`] | its output: Burn's own computes the tanh a second time |
+//! | [`FusedOps::max_min`] | its input |
 //! | [`FusedOps::cross_entropy_sum`] | softmax minus one-hot |
 //!
 //! Those of a transformer are in [`transformer`](super::transformer).
@@ -20,6 +21,7 @@ pub(super) mod dense;
 mod fused_autodiff;
 pub(super) mod fused_flex;
 mod gaussian;
+mod max_min;
 mod plain;
 mod readout;
 
@@ -159,6 +161,9 @@ pub trait FusedOps: Backend {
 
     /// `tanh(x)`.
     fn tanh_saving(x: FloatTensor<Self>) -> FloatTensor<Self>;
+
+    /// The larger values of the pairs that the halves of an axis make, then the smaller ones.
+    fn max_min(x: FloatTensor<Self>, axis: usize) -> FloatTensor<Self>;
 
     /// `-sum_i log softmax(logits_i)[label_i]: [1]` of `logits: [rows, classes]`.
     fn cross_entropy_sum(logits: FloatTensor<Self>, labels: Labels) -> FloatTensor<Self>;

@@ -1,0 +1,84 @@
+//! Flags of networks that are trained for a radius.
+
+use clap::Args;
+
+use crate::experiments::certified::settings::CertifiedConfig;
+
+/// What takes the place of the settings that were chosen for a data set.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Networks trained for a radius")]
+pub struct CertifiedFlags {
+    /// Channels of every stage, even numbers separated by commas; before each stage images are halved.
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    widths: Vec<usize>,
+    /// Convolutions per stage [default: 2].
+    #[arg(long, value_name = "N")]
+    stage_depth: Option<usize>,
+    /// The side of the kernels, odd [default: 3].
+    #[arg(long, value_name = "N")]
+    kernel: Option<usize>,
+    /// Times all training images are seen.
+    #[arg(long, value_name = "N")]
+    epochs: Option<u64>,
+    /// The largest learning rate of Adan.
+    #[arg(long, value_name = "X")]
+    rate: Option<f64>,
+    /// How far the right logit has to be ahead, in units of sqrt(2) times the radius.
+    #[arg(long, value_name = "X")]
+    offset: Option<f64>,
+    /// The temperature of the loss, in units of the logits.
+    #[arg(long, value_name = "X")]
+    temperature: Option<f64>,
+    /// Epochs of variational inference after training, for a distribution over networks [default: 2 in `reproduce certified`, else none].
+    #[arg(long, value_name = "N")]
+    bayesian_epochs: Option<u64>,
+    /// Move training images by up to N pixels.
+    #[arg(long, value_name = "N")]
+    shift: Option<usize>,
+    /// Mirror every second training image.
+    #[arg(long)]
+    flip: bool,
+}
+
+impl CertifiedFlags {
+    /// Whether any of them is there, and which.
+    pub fn given(&self) -> Option<&'static str> {
+        [
+            ("--widths", !self.widths.is_empty()),
+            ("--stage-depth", self.stage_depth.is_some()),
+            ("--kernel", self.kernel.is_some()),
+            ("--epochs", self.epochs.is_some()),
+            ("--rate", self.rate.is_some()),
+            ("--offset", self.offset.is_some()),
+            ("--temperature", self.temperature.is_some()),
+            ("--bayesian-epochs", self.bayesian_epochs.is_some()),
+            ("--shift", self.shift.is_some()),
+            ("--flip", self.flip),
+        ]
+        .into_iter()
+        .find_map(|(flag, given)| given.then_some(flag))
+    }
+
+    /// Flags that are given replace settings.
+    pub fn apply(&self, config: &mut CertifiedConfig) {
+        /// As the name says.
+        fn replace<T: Copy>(place: &mut T, flag: Option<T>) {
+            if let Some(value) = flag {
+                *place = value;
+            }
+        }
+        if !self.widths.is_empty() {
+            config.model.widths.clone_from(&self.widths);
+        }
+        let training = &mut config.certified;
+        replace(&mut config.model.depth, self.stage_depth);
+        replace(&mut config.model.kernel, self.kernel);
+        replace(&mut training.epochs, self.epochs);
+        replace(&mut training.learning_rate, self.rate);
+        replace(&mut training.offset, self.offset);
+        replace(&mut training.temperature, self.temperature);
+        replace(&mut training.bayesian_epochs, self.bayesian_epochs);
+        replace(&mut training.shift, self.shift);
+        training.flip |= self.flip;
+    }
+}
