@@ -311,6 +311,12 @@ pub struct PosteriorConfig {
     /// What the deviation of a target's noise is multiplied by after training, as held-out rows asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_factor: Option<f64>,
+    /// The standard deviation that the logarithm of that noise gets besides, after training: tails heavier than a Gaussian's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_spread: Option<f64>,
+    /// Whether the noise of a target depends on the inputs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub noise_per_input: bool,
 }
 
 impl Default for PosteriorConfig {
@@ -326,6 +332,8 @@ impl Default for PosteriorConfig {
             weight_deviation: None,
             temperature: None,
             noise_factor: None,
+            noise_spread: None,
+            noise_per_input: false,
         }
     }
 }
@@ -428,6 +436,7 @@ impl RunConfig {
             ),
             ("posterior.temperature", self.posterior.temperature),
             ("posterior.noise_factor", self.posterior.noise_factor),
+            ("posterior.noise_spread", self.posterior.noise_spread),
         ];
         for (what, number) in positive {
             let number = number.unwrap_or(1.0);

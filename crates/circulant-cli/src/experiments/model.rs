@@ -29,6 +29,7 @@ pub fn target_network(
     likelihood: Likelihood,
 ) -> anyhow::Result<Bayesian<TargetNetwork>> {
     let device = circulant::cpu().autodiff();
+    let likelihood = noise_of(config, likelihood);
     let layers = classifier(config, [1, 1, columns], likelihood.outputs());
     let model = TargetNetworkConfig::new(layers, likelihood)
         .try_init(&device)
@@ -65,10 +66,22 @@ pub(super) fn calibrated_targets(
     config: &RunConfig,
     network: Bayesian<TargetNetwork>,
 ) -> anyhow::Result<Bayesian<TargetNetwork>> {
-    Ok(match config.posterior.noise_factor {
+    let network = match config.posterior.noise_factor {
         None => network,
         Some(factor) => network.with_shifted("noise", factor.ln())?,
+    };
+    Ok(match config.posterior.noise_spread {
+        None => network,
+        Some(spread) => network.with_widened("noise", spread)?,
     })
+}
+
+/// Numbers have the noise that the settings say.
+pub fn noise_of(config: &RunConfig, likelihood: Likelihood) -> Likelihood {
+    match likelihood {
+        Likelihood::Gaussian if config.posterior.noise_per_input => Likelihood::GaussianPerInput,
+        likelihood => likelihood,
+    }
 }
 
 /// The prior deviation of the logarithm of the noise.

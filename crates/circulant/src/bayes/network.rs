@@ -155,15 +155,34 @@ impl<M: Network> Bayesian<M> {
                 got: by.to_string(),
             });
         }
-        let Some(site) = self.sites.iter().position(|site| site.path == path) else {
-            return Err(BayesError::UnknownLayer {
-                path: path.to_owned(),
-                known: self.sites.iter().map(|site| site.path.clone()).collect(),
-            });
-        };
+        let site = self.site(path)?;
         let posterior = self.factors[site].posterior.clone();
         self.factors[site].posterior = posterior.shifted(by);
         Ok(self)
+    }
+
+    /// The distribution of networks with independent Gaussians of this deviation added to all values of one parameter that has a posterior.
+    /// On the logarithm of a noise it gives predictions heavier tails: a mixture of Gaussians of several widths. A path without such a
+    /// parameter is an error that names those there are.
+    pub fn with_widened(mut self, path: &str, by: f64) -> Result<Self, BayesError> {
+        if !(by > 0.0 && by.is_finite()) {
+            return Err(BayesError::NotPositive {
+                what: "the deviation that is added",
+                got: by,
+            });
+        }
+        let site = self.site(path)?;
+        let posterior = self.factors[site].posterior.clone();
+        self.factors[site].posterior = posterior.widened(by);
+        Ok(self)
+    }
+
+    fn site(&self, path: &str) -> Result<usize, BayesError> {
+        let found = self.sites.iter().position(|site| site.path == path);
+        found.ok_or_else(|| BayesError::UnknownLayer {
+            path: path.to_owned(),
+            known: self.sites.iter().map(|site| site.path.clone()).collect(),
+        })
     }
 
     /// The device of the parameters.

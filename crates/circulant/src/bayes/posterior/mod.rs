@@ -141,6 +141,20 @@ impl AnyPosterior {
         self
     }
 
+    /// The distribution of the values plus independent Gaussians of this deviation.
+    pub(crate) fn widened(mut self, by: f64) -> Self {
+        let log_deviation = match &mut self {
+            Self::LowRank(posterior) => &mut posterior.log_deviation,
+            Self::MeanField(posterior) => &mut posterior.log_deviation,
+            Self::Point(posterior) => {
+                let (mean, device) = (to_host(posterior.mean.val()), posterior.mean.device());
+                return Self::MeanField(MeanFieldGaussian::new(mean, by, &device));
+            }
+        };
+        *log_deviation = map(log_deviation, |x| x.exp().hypot(by).ln());
+        self
+    }
+
     /// The distribution of the values times a positive factor.
     pub(crate) fn scaled(&self, factor: f64) -> Self {
         let times = |param: &Param<Tensor<1>>| map(param, |x| x * factor);
