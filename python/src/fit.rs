@@ -210,7 +210,8 @@ pub fn classifier<T: Number>(
     }
     // Then there was no right to record on the tape.
     ensure!(!stop.is_asked(), "asked to stop");
-    let mut watch = told.watch(steps_of(&config, task.choose && begin.is_none()), stop);
+    let steps = steps_of(&config, task.choose && begin.is_none(), None);
+    let mut watch = told.watch(steps, stop);
     let made: Made<ImageClassifier> = match begin {
         Some(before) => {
             let network = before.lock().network.clone();
@@ -308,7 +309,8 @@ pub fn regressor<T: Number>(
     };
     // Then there was no right to record on the tape.
     ensure!(!stop.is_asked(), "asked to stop");
-    let mut watch = told.watch(steps_of(&config, task.choose && begin.is_none()), stop);
+    let chooses = task.choose && begin.is_none();
+    let mut watch = told.watch(steps_of(&config, chooses, Some(likelihood)), stop);
     // A run of the program has a checkpoint, and so have its copies.
     let folder = tempfile::tempdir()?;
     let checkpoint = folder.path().join("checkpoint.safetensors");
@@ -318,6 +320,7 @@ pub fn regressor<T: Number>(
             let network = before.lock().network.clone();
             // The network has it already.
             config.posterior.noise_factor = None;
+            config.posterior.noise_spread = None;
             let svi = target_svi(&config, network, rows + task.seen)?;
             let trained = fit_further(svi, &data, place, &mut watch)?;
             Made {
@@ -365,9 +368,9 @@ pub fn regressor<T: Number>(
 /// What facts say about where the data came from.
 const SOURCE: &str = "an array";
 
-fn steps_of(config: &RunConfig, choose: bool) -> u64 {
+fn steps_of(config: &RunConfig, choose: bool, likelihood: Option<Likelihood>) -> u64 {
     match choose {
-        true => all_steps(config),
+        true => all_steps(config, likelihood),
         false => config.training.steps,
     }
 }

@@ -55,8 +55,8 @@ pub struct Evaluate {
     /// Out-of-distribution data, which the model should be unsure about; may be given several times.
     #[arg(long, value_name = "NAME|PATH")]
     ood: Vec<String>,
-    /// Tell out-of-distribution data apart by this score too, beside entropy and mutual information.
-    #[arg(long, value_enum, requires = "ood")]
+    /// Tell out-of-distribution data apart by this score too, beside entropy and mutual information [without a word: feature-density].
+    #[arg(long, value_enum, requires = "ood", num_args = 0..=1, default_missing_value = "feature-density")]
     score: Option<Score>,
     #[command(flatten)]
     coverage: Coverage,

@@ -48,6 +48,7 @@ Examples:
   find photos -name '*.jpg' | circulant predict runs/pictures --data -
   circulant predict runs/first --data new-images.npy --samples 200 --out predictions.npy
   circulant predict runs/first --data fashion-mnist --first 100 --json | head
+  circulant predict runs/first --data fashion-mnist --score --out scores.csv
   circulant predict runs/first --data mnist --coverage 0.95 --calibration mnist:train")]
 pub struct Predict {
     /// The folder of a run, as `circulant train` makes it.
@@ -66,8 +67,8 @@ pub struct Predict {
     /// The seed of the networks that are drawn.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Add a score that is high for inputs unlike the training data.
-    #[arg(long, value_enum)]
+    /// Add a score that is high for inputs unlike the training data [without a word: feature-density].
+    #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "feature-density")]
     score: Option<Score>,
     /// Write to this file instead of CSV to stdout.
     #[arg(long, value_name = "FILE.{csv,json,jsonl,npy}", value_parser = parse_out)]

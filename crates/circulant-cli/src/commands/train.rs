@@ -14,12 +14,13 @@ use self::table::{ModelChoice, Prepared, TableFlags, ensure_finished};
 use super::certified_flags::CertifiedFlags;
 use super::output::{json_line, print};
 use super::reading::Reading;
-use crate::experiments::baseline::{check_training, warning};
+use crate::experiments::baseline::{check_training, ensure_classes, warning};
 use crate::experiments::config::{Difference, Inference, RunConfig};
 use crate::experiments::evaluation::{Sampling, labels_of};
 use crate::experiments::folder::{DataFacts, RunFolder};
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::metrics::Metrics;
+use crate::experiments::ood_score::keep_density;
 use crate::experiments::regression::read_again;
 use crate::experiments::table::read as read_table;
 use crate::experiments::training::{Trained, train};
@@ -229,6 +230,7 @@ impl Train {
         if let Some(warning) = warning {
             say!("{warning}");
         }
+        keep_density(folder, network, trained.steps, &held.training)?;
         let summary = TrainSummary {
             out: folder.path().to_owned(),
             model: folder.config.model.kind.name(),
@@ -341,6 +343,7 @@ impl Train {
         }
         self.ensure_no_table_flags(&config)?;
         let set = source::images(&config.data.train, Split::Train, &config.data)?;
+        ensure_classes(&set)?;
         let unsaid = self.validation.is_none() && self.config.is_none();
         if let Some(count) = source::tenth(&config.data.train, &set).filter(|_| unsaid) {
             config.data.validation = count;

@@ -1,5 +1,6 @@
 //! Whether a model has learned anything: the least it must do is better than always answering the largest class.
 
+use anyhow::{bail, ensure};
 use circulant::bayes::Bayesian;
 use circulant::models::ImageClassifier;
 
@@ -11,6 +12,33 @@ use circulant_data::{ImageSet, Normalisation};
 /// Training examples that are looked at where nothing is held out, and posterior samples of their predictions.
 const EXAMPLES: usize = 1000;
 const SAMPLES: usize = 8;
+
+/// Labels that nothing can be learned from are refused: none at all, one class, more classes than examples.
+pub fn ensure_classes(set: &ImageSet) -> anyhow::Result<()> {
+    let (place, labels) = (set.source(), set.labels());
+    ensure!(
+        labels.values.is_some(),
+        "{place}: expected examples with their classes, found none; put pictures into one folder per class, or name a file of labels \
+         with --labels"
+    );
+    let (counts, classes) = (labels.counts(), labels.classes());
+    let present: Vec<usize> = (0..classes).filter(|&class| counts[class] > 0).collect();
+    ensure!(
+        classes <= set.len(),
+        "{place}: expected an example of every class, found {classes} classes in {} examples; add examples, or number the classes \
+         0, 1, 2, ... without gaps",
+        set.len()
+    );
+    if let [one] = present[..] {
+        let name = labels.names.get(one).cloned();
+        bail!(
+            "{place}: expected examples of two classes at least, found {} of the class {} alone; there is nothing to tell apart",
+            set.len(),
+            name.unwrap_or_else(|| one.to_string())
+        );
+    }
+    Ok(())
+}
 
 /// A warning about training examples, a draw of them; none where the model does better.
 pub fn check_training(

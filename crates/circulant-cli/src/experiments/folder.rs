@@ -6,6 +6,7 @@
 //! | `run.json` | command, versions, commit, machine; shape, classes and fingerprint of the data; parameters |
 //! | `steps.jsonl` | loss, its parts and the seconds of training so far, one line per step |
 //! | `checkpoint.safetensors` | parameters, posterior and optimiser |
+//! | `density.safetensors` | the density of a classifier's hidden features on training data, for `predict --score` |
 //! | `metrics.json` | the last evaluation |
 
 use std::fs;
@@ -265,7 +266,8 @@ impl RunFolder {
         likelihood: Likelihood,
     ) -> anyhow::Result<(Bayesian<TargetNetwork>, u64)> {
         let columns = self.facts.data.image()[2];
-        let (network, steps) = self.load(likelihood.outputs(), || {
+        let outputs = model::noise_of(&self.config, likelihood).outputs();
+        let (network, steps) = self.load(outputs, || {
             model::target_network(&self.config, columns, likelihood)
         })?;
         Ok((model::calibrated_targets(&self.config, network)?, steps))

@@ -43,6 +43,11 @@ impl LoadedRun {
         })
     }
 
+    /// Whether it is a saved classifier, which has no folder and does not say what it was trained on.
+    pub fn is_exported(&self) -> bool {
+        self.folder.config.data.train.is_empty()
+    }
+
     /// Whether there is a distribution, or a point only.
     pub fn is_bayesian(&self) -> bool {
         self.folder.config.posterior.inference == Inference::Bayesian

@@ -3,16 +3,20 @@
 use anyhow::{Context, ensure};
 use burn::module::Module;
 use circulant::baselines::{FeatureDensity, HiddenFeatures};
-use circulant::bayes::Predictions;
+use circulant::bayes::{Bayesian, Predictions};
 use circulant::metrics::{OodReport, max_probabilities, ood_report};
 use circulant::models::ImageClassifier;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::evaluation::labels_of;
+use super::folder::RunFolder;
 use super::loaded::LoadedRun;
 use super::progress::Busy;
 use super::source::{self, Held, few, tensor};
-use circulant_data::{ImageSet, Split};
+use crate::files::write;
+use crate::ranks::first_only;
+use circulant_data::{ImageSet, Normalisation, Split};
 
 /// What tells inputs unlike the training data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
@@ -24,7 +28,7 @@ pub enum Score {
     MutualInformation,
     /// One less the largest probability.
     Probability,
-    /// Minus the logarithm of the density of the hidden features, a Gaussian per class; reads the training data.
+    /// Minus the logarithm of the density of the hidden features, a Gaussian per class; training keeps it in the run's folder.
     FeatureDensity,
 }
 
@@ -55,15 +59,89 @@ const MOST_FEATURES: usize = 2048;
 /// Inputs at a time.
 const BATCH: usize = 256;
 
+/// The density of a run's features, beside its checkpoint.
+const FILE: &str = "density.safetensors";
+
+/// Fits the density of the hidden features of a trained run and keeps it in its folder: predictions elsewhere need no training data. A model of
+/// very many features has none.
+pub fn keep_density(
+    folder: &RunFolder,
+    network: &Bayesian<ImageClassifier>,
+    steps: u64,
+    training: &ImageSet,
+) -> anyhow::Result<()> {
+    let normalisation = &folder.config.data.normalisation;
+    first_only(|| {
+        let model = network.valid().mean();
+        let one = features(normalisation, &model, &few(training, 1)?)?;
+        if one.columns > MOST_FEATURES {
+            return Ok(());
+        }
+        let training = few(training, EXAMPLES)?;
+        let (labels, classes) = (labels_of(&training)?, folder.facts.data.classes);
+        let density = fit(normalisation, &model, &training, &labels, classes)?;
+        write(
+            &folder.path().join(FILE),
+            density.to_bytes(&identity(folder, steps))?,
+        )
+    })?;
+    Ok(())
+}
+
+/// What a density is one of: training that went on makes it another one.
+fn identity(folder: &RunFolder, steps: u64) -> String {
+    format!("{steps} steps on {}", folder.facts.data.fingerprint)
+}
+
+fn fit(
+    normalisation: &Normalisation,
+    model: &ImageClassifier,
+    training: &ImageSet,
+    labels: &[usize],
+    classes: usize,
+) -> anyhow::Result<FeatureDensity> {
+    let _busy = Busy::new("fitting the density of the features");
+    let features = features(normalisation, model, training)?;
+    ensure!(
+        features.columns <= MOST_FEATURES,
+        "--score feature-density: expected at most {MOST_FEATURES} hidden features, this model has {}; choose another score",
+        features.columns
+    );
+    let (values, columns) = (&features.values, features.columns);
+    Ok(FeatureDensity::fit(
+        values, columns, labels, classes, DIRECTIONS,
+    )?)
+}
+
+/// The density that training kept, if it is one of this checkpoint.
+fn kept(run: &LoadedRun) -> anyhow::Result<Option<FeatureDensity>> {
+    let path = run.folder.path().join(FILE);
+    if run.is_exported() || !path.exists() {
+        return Ok(None);
+    }
+    let read = || -> anyhow::Result<_> { Ok(FeatureDensity::from_bytes(&std::fs::read(&path)?)?) };
+    let (density, of) = read().with_context(|| {
+        format!(
+            "{} cannot be used; remove it, and it is made again from the training data",
+            path.display()
+        )
+    })?;
+    Ok((of == identity(&run.folder, run.steps)).then_some(density))
+}
+
 impl Scorer {
-    /// Fits what the score needs.
+    /// Reads or fits what the score needs.
     pub fn new(score: Score, run: &LoadedRun) -> anyhow::Result<Self> {
         if score != Score::FeatureDensity {
             return Ok(Self::OfPredictions(score));
         }
+        let model = run.network.valid().mean();
+        if let Some(density) = kept(run)? {
+            return Ok(Self::Density(Box::new((density, model))));
+        }
         let trained_on = &run.folder.config.data;
         ensure!(
-            !trained_on.train.is_empty(),
+            !run.is_exported(),
             "--score feature-density: {} does not say what it was trained on; choose another score",
             run.folder.path().display()
         );
@@ -72,23 +150,14 @@ impl Scorer {
         let labels = run
             .classes_of(&training)?
             .context("training data have labels")?;
-        let model = run.network.valid().mean();
-        let busy = Busy::new("fitting the density of the features");
-        let features = features(run, &model, &training)?;
-        ensure!(
-            features.columns <= MOST_FEATURES,
-            "--score feature-density: expected at most {MOST_FEATURES} hidden features, this model has {}; choose another score",
-            features.columns
-        );
         let classes = run.folder.facts.data.classes;
-        let density = FeatureDensity::fit(
-            &features.values,
-            features.columns,
+        let density = fit(
+            &trained_on.normalisation,
+            &model,
+            &training,
             &labels,
             classes,
-            DIRECTIONS,
         )?;
-        drop(busy);
         Ok(Self::Density(Box::new((density, model))))
     }
 
@@ -110,7 +179,16 @@ impl Scorer {
             Self::OfPredictions(_) => predictions.predictive_entropy.clone(),
             Self::Density(fitted) => {
                 let (density, model) = &**fitted;
-                let densities = density.log_densities(&features(run, model, set)?.values)?;
+                let normalisation = &run.folder.config.data.normalisation;
+                let features = features(normalisation, model, set)?;
+                ensure!(
+                    features.columns == density.columns(),
+                    "{}: {FILE} is of {} features, the model has {}; remove it, and it is made again from the training data",
+                    run.folder.path().display(),
+                    density.columns(),
+                    features.columns
+                );
+                let densities = density.log_densities(&features.values)?;
                 densities.into_iter().map(|log| -log as f32).collect()
             }
         })
@@ -135,10 +213,10 @@ impl Scorer {
 }
 
 fn features(
-    run: &LoadedRun,
+    normalisation: &Normalisation,
     model: &ImageClassifier,
     set: &ImageSet,
 ) -> anyhow::Result<HiddenFeatures> {
-    let images = tensor(set, &run.folder.config.data.normalisation)?;
+    let images = tensor(set, normalisation)?;
     Ok(HiddenFeatures::of::<4>(model, images, BATCH))
 }

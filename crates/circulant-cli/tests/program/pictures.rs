@@ -319,5 +319,17 @@ fn scores_tell_other_inputs_apart() {
                 .ends_with("mutual_information,score")
         );
     }
+    // By its training alone; without a word it is the density, with the same numbers as fitted anew.
+    let predict = ["predict", run, "--data", path(&folder), "--score"];
+    let (of_run, density) = (success(predict), Path::new(run).join("density.safetensors"));
+    assert_eq!(
+        of_run,
+        success([&predict[..], &["feature-density"]].concat())
+    );
+    let bytes = fs::read(&density).unwrap();
+    fs::write(&density, &bytes[..100]).unwrap();
+    refusal(1, predict, &["density.safetensors", "remove it"]);
+    fs::remove_file(&density).unwrap();
+    assert_eq!(of_run, success(predict));
     refusal(2, ["evaluate", run, "--score", "entropy"], &["--ood"]);
 }

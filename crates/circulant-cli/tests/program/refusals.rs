@@ -267,3 +267,27 @@ fn trainings_that_cannot_begin() {
         refused(&format!("--data {}", file(name)), &[part]);
     }
 }
+
+#[test]
+fn classes_that_nothing_can_be_learned_from() {
+    let root = Place::temporary();
+    let (file, out) = (|name: &str| root.at(name), root.at("run"));
+    npy(&file("x_train.npy"), &[4, 1, 2, 2], &[0.5; 16]);
+    let refused = |labels: &[f32], parts: &[&str]| {
+        npy(&file("y_train.npy"), &[4], labels);
+        let line = format!("train --data {} --steps 1 --out {out}", file("x_train.npy"));
+        refusal(1, line, parts);
+        assert!(!out.exists(), "nothing is left");
+    };
+    refused(
+        &[1.0; 4],
+        &["two classes at least", "4 of the class 1 alone"],
+    );
+    refused(
+        &[0.0, 5.0, 9.0, 2.0],
+        &["10 classes in 4 examples", "without gaps"],
+    );
+    fs::remove_file(file("y_train.npy")).unwrap();
+    let line = format!("train --data {} --out {out}", file("x_train.npy"));
+    refusal(1, line, &["one folder per class", "--labels"]);
+}

@@ -297,7 +297,14 @@ fn task(
         _ => {
             if 2 * classes > rows.max(4) {
                 let expected = format!("classes with a few rows each in the target {name:?}");
-                let help = "use --task regression, or name another target with --target NAME";
+                let help = match &column.cells {
+                    Cells::Numbers(_) => {
+                        "use --task regression, or name another target with --target NAME"
+                    }
+                    Cells::Text(_) => {
+                        "add rows or put classes together, or name another target with --target NAME"
+                    }
+                };
                 return Err(refuse(table, expected, how_many, help));
             }
             let classes = class_names(table, column, counts);

@@ -221,7 +221,16 @@ fn what_cannot_be_learned_from_is_named() {
         "{text}"
     );
     assert!(error("a,y\n1,3\n2,3\n", &auto).contains("the same in all rows"));
-    assert!(error("a,y\n1,p\n2,q\n3,r\n4,s\n5,t\n", &auto).contains("--task regression"));
+    let classes = TableOptions {
+        task: TaskChoice::Classification,
+        ..TableOptions::default()
+    };
+    assert!(error("a,y\n1,3\n2,4\n3,5\n4,6\n5,7\n", &classes).contains("--task regression"));
+    let text = error("a,y\n1,p\n2,q\n3,r\n4,s\n5,t\n", &auto);
+    assert!(
+        text.contains("put classes together") && !text.contains("--task regression"),
+        "{text}"
+    );
     assert!(error("a,y\n7,0\n7,1\n7,0\n7,1\n", &auto).contains("nothing to learn from"));
     assert!(error("a,y\ninf,0\n1,1\n1,0\n1,1\n", &auto).contains("inf in row 1"));
     assert!(error("a,y\n1,0\n2,\n", &auto).contains("target \"y\""));

@@ -10,6 +10,8 @@
 //! with the mean `m`, `rest = (x - m) - V V^T (x - m)` and the mean `s^2` of the variances there. With few examples of a class its covariance is drawn to
 //! the variances `v` of all: `C_c = (n_c S_c + r diag(v))/(n_c + r)`.
 
+mod file;
+
 use rayon::prelude::*;
 
 use super::matrix::{cholesky, dot, eigen, rows, second_moment, squared_distance};

@@ -116,6 +116,14 @@ pub enum MetricError {
         /// The value.
         got: f64,
     },
+    /// A file that does not hold what it should.
+    #[error("expected a whole file of {what}, found {found}; make it again")]
+    Record {
+        /// What was expected.
+        what: &'static str,
+        /// What was found.
+        found: String,
+    },
     /// More scores than counters can hold.
     #[error("{what}: expected at most {max} values, got {got}; take a random part of them")]
     TooMany {

@@ -200,13 +200,13 @@ impl Train {
         target.target = Some(learned.schema.target.clone());
         config.data.schema = Some(learned.schema.clone());
         let columns = learned.schema.inputs();
-        let watch = &mut auto::shown(interrupt, &config);
         let seed_of_facts = |set: &ImageSet| DataFacts {
             table: Some(learned.schema.clone()),
             ..DataFacts::of(set)
         };
         let set = images(learned.training.clone())?;
         let facts = seed_of_facts(&set);
+        let watch = &mut auto::shown(interrupt, &config, facts.likelihood());
         let Some(likelihood) = facts.likelihood() else {
             let held = Held {
                 training: set,
