@@ -6,7 +6,7 @@
 
 use circulant::bayes::{Bayesian, PredictiveConfig};
 use circulant::data::{LabelledData, RegressionData};
-use circulant::metrics::{MetricError, Mixtures, class_metrics};
+use circulant::metrics::{MetricError, Mixtures};
 use circulant::models::{ImageClassifier, Likelihood, TargetNetwork};
 
 use super::super::config::{Inference, PosteriorConfig, RunConfig};
@@ -15,6 +15,8 @@ use super::super::config::{Inference, PosteriorConfig, RunConfig};
 const SAMPLES: usize = 32;
 /// The logarithm of noise factor or temperature is 0 give or take this before held-out rows say otherwise: few rows move it little.
 const FACTOR_DEVIATION: f64 = 0.3;
+/// Smaller probabilities count as this one.
+const LEAST: f32 = f32::MIN_POSITIVE;
 /// Spreads of the logarithm of the noise that are tried.
 const SPREADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
 
@@ -35,26 +37,27 @@ impl Calibration {
     }
 }
 
-/// The calibration of a network by rows that it has not seen, and the mean of `-log p` of these rows with it.
+/// The calibration of a network by rows that it has not seen, and `-log p` of each of these rows with it.
 pub(super) fn class_score(
     config: &RunConfig,
     data: &LabelledData<4>,
-) -> impl Fn(&Bayesian<ImageClassifier>, &[usize]) -> anyhow::Result<(Calibration, f64)> {
+) -> impl Fn(&Bayesian<ImageClassifier>, &[usize]) -> anyhow::Result<(Calibration, Vec<f64>)> {
     let predictive = predictive(config);
     move |network, held| {
         let examples = data.batch(held);
         let inputs = examples.batch();
-        let [temperature, loss, _] = best_factor(held.len(), |temperature| {
+        let best = best_factor(|temperature| {
             let scaled = network.clone().with_scaled("output", temperature.recip())?;
             let found = predictive.predict(&scaled, inputs.clone())?;
-            let (metrics, _) = class_metrics(&found.class_probabilities()?, &examples.labels.0)?;
-            Ok(metrics.nll)
+            let rows = found.probabilities.chunks_exact(found.classes);
+            let of_class = |(row, &label): (&[f32], &usize)| -f64::from(row[label].max(LEAST)).ln();
+            Ok(rows.zip(examples.labels.0.iter()).map(of_class).collect())
         })?;
         let calibration = Calibration {
-            temperature: Some(temperature),
+            temperature: Some(best.factor),
             ..Calibration::default()
         };
-        Ok((calibration, loss))
+        Ok((calibration, best.losses))
     }
 }
 
@@ -63,7 +66,7 @@ pub(super) fn target_score(
     config: &RunConfig,
     data: &RegressionData<2>,
     likelihood: Likelihood,
-) -> impl Fn(&Bayesian<TargetNetwork>, &[usize]) -> anyhow::Result<(Calibration, f64)> {
+) -> impl Fn(&Bayesian<TargetNetwork>, &[usize]) -> anyhow::Result<(Calibration, Vec<f64>)> {
     let predictive = predictive(config);
     // A point has one network, and so one noise.
     let spreads = match config.posterior.inference {
@@ -73,33 +76,36 @@ pub(super) fn target_score(
     move |network, held| {
         let rows = data.batch(held);
         let found = predictive.predict_targets(network, rows.inputs.batch(None))?;
-        let mean_loss = |found: &Mixtures| -> anyhow::Result<f64> {
-            let sum: f64 = found.log_likelihoods(&rows.targets)?.iter().sum();
-            Ok(-sum / held.len() as f64)
+        let losses = |found: &Mixtures| -> anyhow::Result<Vec<f64>> {
+            let logarithms = found.log_likelihoods(&rows.targets)?;
+            Ok(logarithms.into_iter().map(|log| -log).collect())
         };
         if likelihood == Likelihood::Poisson {
-            return Ok((Calibration::default(), mean_loss(&found)?));
+            return Ok((Calibration::default(), losses(&found)?));
         }
-        let mut best: Option<(f64, f64, Calibration)> = None;
+        let mut best: Option<(BestFactor, Option<f64>)> = None;
         for &noise_spread in &spreads {
             let spread = spread(&found, noise_spread.unwrap_or(0.0))?;
-            let [factor, loss, whole] = best_factor(held.len(), |factor| {
+            let own = best_factor(|factor| {
                 let deviations = spread.deviations().iter().map(|own| own * factor);
                 let (components, locations) = (spread.components(), spread.locations().to_vec());
                 let deviations = deviations.collect();
-                mean_loss(&Mixtures::gaussian(components, locations, deviations)?)
+                losses(&Mixtures::gaussian(components, locations, deviations)?)
             })?;
-            let calibration = Calibration {
-                noise_factor: Some(factor),
-                noise_spread,
-                ..Calibration::default()
-            };
-            if best.is_none_or(|(least, _, _)| whole < least) {
-                best = Some((whole, loss, calibration));
+            if best
+                .as_ref()
+                .is_none_or(|(least, _)| own.whole < least.whole)
+            {
+                best = Some((own, noise_spread));
             }
         }
-        let (_, loss, calibration) = best.expect("a spread is tried");
-        Ok((calibration, loss))
+        let (best, noise_spread) = best.expect("a spread is tried");
+        let calibration = Calibration {
+            noise_factor: Some(best.factor),
+            noise_spread,
+            ..Calibration::default()
+        };
+        Ok((calibration, best.losses))
     }
 }
 
@@ -121,18 +127,32 @@ fn predictive(config: &RunConfig) -> PredictiveConfig {
         .with_seed(config.training.seed)
 }
 
-/// The factor with the smallest `rows * loss + log^2/(2 deviation^2)`, its loss and this sum.
+/// A factor, the losses of all rows with it, and `sum loss + log^2/(2 deviation^2)`.
+struct BestFactor {
+    factor: f64,
+    losses: Vec<f64>,
+    whole: f64,
+}
+
+/// The factor with the smallest such sum.
 fn best_factor(
-    rows: usize,
-    mut loss: impl FnMut(f64) -> anyhow::Result<f64>,
-) -> anyhow::Result<[f64; 3]> {
-    let mut best = [1.0, f64::INFINITY, f64::INFINITY];
-    for tenths in -12..=12 {
+    mut losses: impl FnMut(f64) -> anyhow::Result<Vec<f64>>,
+) -> anyhow::Result<BestFactor> {
+    let mut of = |tenths: i32| {
         let logarithm = f64::from(tenths) / 10.0;
-        let own = loss(logarithm.exp())?;
-        let whole = rows as f64 * own + (logarithm / FACTOR_DEVIATION).powi(2) / 2.0;
-        if whole < best[2] {
-            best = [logarithm.exp(), own, whole];
+        let losses = losses(logarithm.exp())?;
+        let sum: f64 = losses.iter().sum();
+        anyhow::Ok(BestFactor {
+            factor: logarithm.exp(),
+            whole: sum + (logarithm / FACTOR_DEVIATION).powi(2) / 2.0,
+            losses,
+        })
+    };
+    let mut best = of(0)?;
+    for tenths in -12..=12 {
+        let own = of(tenths)?;
+        if own.whole < best.whole {
+            best = own;
         }
     }
     Ok(best)

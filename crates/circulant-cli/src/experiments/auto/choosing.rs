@@ -22,6 +22,9 @@ const FEW: usize = 25;
 /// The share that is held out, one of so many, and the most rows.
 const HELD: usize = 5;
 const MOST_HELD: usize = 1000;
+/// Noise that depends on the row takes weight from rows that are hard to predict, and their errors grow: it must be worth it, by so many standard
+/// errors, which chance alone gives once in twenty times.
+const SURE: f64 = 1.645;
 
 /// How many models are trained before the one that stays.
 pub(super) fn trials(config: &RunConfig, likelihood: Option<Likelihood>) -> u64 {
@@ -69,8 +72,25 @@ impl<M: Network, T: TrainingSet<M>> TrainingSet<M> for Part<'_, T> {
 
 /// What is known of a model that was tried.
 struct Tried {
-    loss: f64,
+    /// `-log p` of every held-out row.
+    losses: Vec<f64>,
     chosen: Chosen,
+}
+
+impl Tried {
+    fn loss(&self) -> f64 {
+        self.losses.iter().sum::<f64>() / self.losses.len() as f64
+    }
+
+    /// Whether the mean loss is smaller than the other's by more than [`SURE`] standard errors of the difference.
+    fn is_surely_better_than(&self, other: &Self) -> bool {
+        let rows = self.losses.len() as f64;
+        let gains = self.losses.iter().zip(&other.losses);
+        let gains: Vec<f64> = gains.map(|(own, other)| other - own).collect();
+        let mean = gains.iter().sum::<f64>() / rows;
+        let squares: f64 = gains.iter().map(|gain| (gain - mean).powi(2)).sum();
+        mean > SURE * squares.sqrt() / rows
+    }
 }
 
 /// Tries everything and takes the best.
@@ -79,7 +99,7 @@ pub(super) fn choose<M: Network, T: TrainingSet<M>>(
     data: &T,
     likelihood: Option<Likelihood>,
     svi: impl Fn(&RunConfig, usize) -> anyhow::Result<Svi<M>>,
-    score: impl Fn(&Bayesian<M>, &[usize]) -> anyhow::Result<(Calibration, f64)>,
+    score: impl Fn(&Bayesian<M>, &[usize]) -> anyhow::Result<(Calibration, Vec<f64>)>,
     checkpoint: Option<&Path>,
     watch: Watch<'_>,
 ) -> anyhow::Result<Choice<M>> {
@@ -116,11 +136,11 @@ pub(super) fn choose<M: Network, T: TrainingSet<M>>(
             let chosen = Chosen { config, name, line };
             return anyhow::Ok(Err(Fitted { chosen, trained }));
         }
-        let (calibration, loss) = score(&trained.network, held)?;
+        let (calibration, losses) = score(&trained.network, held)?;
         calibration.apply(&mut config.posterior);
-        let line = format!("{name}: {:.3}", -loss);
+        let line = String::new();
         let chosen = Chosen { config, name, line };
-        Ok(Ok(Tried { loss, chosen }))
+        Ok(Ok(Tried { losses, chosen }))
     };
     let mut tried: Vec<Tried> = Vec::new();
     for size in sizes {
@@ -130,18 +150,27 @@ pub(super) fn choose<M: Network, T: TrainingSet<M>>(
             Err(stopped) => return Ok(Choice::Stopped(stopped)),
         }
     }
+    let line = |one: &Tried| format!("{}: {:.3}", one.chosen.name, -one.loss());
+    let mut lines: Vec<String> = tried.iter().map(line).collect();
+    let best = tried
+        .into_iter()
+        .min_by(|one, other| one.loss().total_cmp(&other.loss()));
+    let mut best = best.expect("there are three sizes");
     if tries_noise(config, likelihood) {
-        let best = &tried[best_of(&tried)].chosen;
-        let mut config = best.config.clone();
+        let mut config = best.chosen.config.clone();
         config.posterior.noise_per_input = true;
-        let name = format!("{} and noise that depends on the row", best.name);
+        let name = format!("{}, noise that depends on the row", best.chosen.name);
         match attempt(config, name)? {
-            Ok(one) => tried.push(one),
+            Ok(one) => {
+                lines.push(line(&one));
+                if one.is_surely_better_than(&best) {
+                    best = one;
+                }
+            }
             Err(stopped) => return Ok(Choice::Stopped(stopped)),
         }
     }
-    let lines: Vec<String> = tried.iter().map(|one| one.chosen.line.clone()).collect();
-    let mut best = tried.swap_remove(best_of(&tried)).chosen;
+    let mut best = best.chosen;
     best.line = format!(
         "model: {}, by the log likelihood of {} held-out rows ({})",
         best.name,
@@ -151,8 +180,31 @@ pub(super) fn choose<M: Network, T: TrainingSet<M>>(
     Ok(Choice::Chosen(best))
 }
 
-fn best_of(tried: &[Tried]) -> usize {
-    let losses = tried.iter().map(|one| one.loss).enumerate();
-    let best = losses.min_by(|one, other| one.1.total_cmp(&other.1));
-    best.expect("something was tried").0
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_must_be_larger_than_chance() {
+        let tried = |losses: Vec<f64>| Tried {
+            losses,
+            chosen: Chosen {
+                config: RunConfig::default(),
+                name: String::new(),
+                line: String::new(),
+            },
+        };
+        let other = tried((0..100).map(|i| f64::from(i % 10)).collect());
+        let moved = |by: f64, noise: f64| {
+            let losses = other.losses.iter().enumerate();
+            let sign = |i: usize| if i % 2 == 0 { noise } else { -noise };
+            tried(losses.map(|(i, loss)| loss - by + sign(i)).collect())
+        };
+        // The standard error is a tenth of the noise.
+        assert!(moved(0.17, 1.0).is_surely_better_than(&other));
+        assert!(!moved(0.16, 1.0).is_surely_better_than(&other));
+        assert!(moved(0.01, 0.0).is_surely_better_than(&other));
+        assert!(!moved(-0.5, 0.0).is_surely_better_than(&other));
+        assert!(!other.is_surely_better_than(&other));
+    }
 }
