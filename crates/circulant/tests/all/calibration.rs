@@ -1,8 +1,12 @@
 //! Temperatures.
 
 use burn::tensor::Tensor;
-use circulant::bayes::{BayesError, Bayesian, BayesianConfig, PredictiveConfig, calibrate};
-use circulant::models::{HiddenKind, ImageClassifier, ImageClassifierConfig};
+use circulant::bayes::{BayesError, Bayesian, BayesianConfig, PredictiveConfig, Site, calibrate};
+use circulant::models::{
+    HiddenKind, ImageClassifier, ImageClassifierConfig, Likelihood, TargetNetwork,
+    TargetNetworkConfig,
+};
+use circulant::noise::{Noise, Purpose};
 
 use crate::common::random;
 
@@ -70,4 +74,52 @@ fn an_unknown_read_out_is_named() {
     });
     let message = error.expect_err("no such layer").to_string();
     assert!(message.contains("outptu"), "{message}");
+}
+
+/// The spread of a posterior's values, by many draws: what it had and what was added, in squares.
+#[test]
+fn values_are_spread_by_what_is_added() {
+    let network = |inference: fn(BayesianConfig) -> BayesianConfig| {
+        let layers = ImageClassifierConfig::new(HiddenKind::SpectralCirculant);
+        let layers = layers.with_image([1, 1, 4]);
+        let model = TargetNetworkConfig::new(layers, Likelihood::Gaussian).init(&circulant::cpu());
+        let site = Site::mean_field(3.0).with_initial_deviation(0.3);
+        let config = BayesianConfig::new().with_site("noise", site);
+        inference(config).init(model).expect("fits")
+    };
+    let moments = |network: &Bayesian<TargetNetwork>| {
+        let draw = |sample| {
+            let drawn = network.sample(Noise::new(5, Purpose::Prediction, 0, sample));
+            f64::from(drawn.noise.expect("Gaussian").val().into_scalar::<f32>())
+        };
+        let draws: Vec<f64> = (0..2000).map(draw).collect();
+        let mean = draws.iter().sum::<f64>() / 2000.0;
+        let squares = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
+        (mean, (squares / 2000.0).sqrt())
+    };
+    let distribution = network(|config| config);
+    let point = network(BayesianConfig::into_point_estimate);
+    let start = 0.5_f64.ln();
+    for (network, deviation) in [(distribution, 0.5), (point, 0.4)] {
+        let wide = network
+            .clone()
+            .with_widened("noise", 0.4)
+            .expect("is there");
+        let (mean, found) = moments(&wide);
+        assert!((mean - start).abs() < 0.05, "{mean}");
+        assert!(
+            (found / deviation - 1.0).abs() < 0.06,
+            "{found} {deviation}"
+        );
+    }
+    let coordinates = network(|config| config);
+    let wide = coordinates.with_widened("layers.hidden.coordinates", 2.0);
+    assert!(wide.is_ok(), "low rank, too");
+    let refused = |path: &str, by: f64| {
+        let refused = network(|config| config).with_widened(path, by);
+        refused.expect_err("refused").to_string()
+    };
+    assert!(refused("nose", 1.0).contains("noise"));
+    assert!(refused("noise", 0.0).contains("positive"));
+    assert!(refused("noise", f64::NAN).contains("positive"));
 }
