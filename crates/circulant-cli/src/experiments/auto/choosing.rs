@@ -197,7 +197,7 @@ mod tests {
         let other = tried((0..100).map(|i| f64::from(i % 10)).collect());
         let moved = |by: f64, noise: f64| {
             let losses = other.losses.iter().enumerate();
-            let sign = |i: usize| if i % 2 == 0 { noise } else { -noise };
+            let sign = |i: usize| if i.is_multiple_of(2) { noise } else { -noise };
             tried(losses.map(|(i, loss)| loss - by + sign(i)).collect())
         };
         // The standard error is a tenth of the noise.
