@@ -29,7 +29,7 @@ pub struct CertifiedFlags {
     /// The temperature of the loss, in units of the logits.
     #[arg(long, value_name = "X")]
     temperature: Option<f64>,
-    /// Epochs of variational inference after training, for a distribution over networks [default: 2 in `reproduce certified`, else none].
+    /// Epochs of variational inference after training, for a distribution over networks [default: 1 in `reproduce certified`, else none].
     #[arg(long, value_name = "N")]
     bayesian_epochs: Option<u64>,
     /// Move training images by up to N pixels.

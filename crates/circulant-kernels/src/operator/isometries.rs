@@ -125,13 +125,15 @@ impl Isometries {
                 let (row, column) = (entry / q, entry % q);
                 all * square + coordinate * tail + column * (n - q) + row
             };
-            places.extend(sizes.parts(complex).map(|part| match part {
-                Part::Diagonal(i) => own(i, i) + square,
-                Part::Real(i, j) => own(i, j),
-                Part::Imaginary(i, j) => own(i, j) + square,
-                Part::TailReal(entry) => behind(entry),
-                Part::TailImaginary(entry) => behind(entry) + tail,
-            }));
+            sizes.each_part(complex, |_, part| {
+                places.push(match part {
+                    Part::Diagonal(i) => own(i, i) + square,
+                    Part::Real(i, j) => own(i, j),
+                    Part::Imaginary(i, j) => own(i, j) + square,
+                    Part::TailReal(entry) => behind(entry),
+                    Part::TailImaginary(entry) => behind(entry) + tail,
+                });
+            });
             coordinate += 1 + usize::from(complex);
         }
         places
@@ -189,29 +191,59 @@ enum Part {
 }
 
 impl Sizes {
-    /// The parameters of a bin, in their order.
+    /// The parameters of a bin, in their order: plain loops, because an iterator of so many parts takes longer than the product of two
+    /// matrices.
     #[inline(always)]
-    fn parts(self, complex: bool) -> impl Iterator<Item = Part> {
-        let square = (0..self.q).flat_map(move |i| {
-            let row = (0..i).flat_map(move |j| {
-                let imaginary = complex.then_some(Part::Imaginary(i, j));
-                std::iter::once(Part::Real(i, j)).chain(imaginary)
-            });
-            row.chain(complex.then_some(Part::Diagonal(i)))
-        });
-        let tail = (0..(self.n - self.q) * self.q).flat_map(move |entry| {
-            let imaginary = complex.then_some(Part::TailImaginary(entry));
-            std::iter::once(Part::TailReal(entry)).chain(imaginary)
-        });
-        square.chain(tail)
+    fn each_part(self, complex: bool, mut see: impl FnMut(usize, Part)) {
+        let mut index = 0;
+        let mut next = |part: Part| {
+            see(index, part);
+            index += 1;
+        };
+        for i in 0..self.q {
+            for j in 0..i {
+                next(Part::Real(i, j));
+                if complex {
+                    next(Part::Imaginary(i, j));
+                }
+            }
+            if complex {
+                next(Part::Diagonal(i));
+            }
+        }
+        for entry in 0..(self.n - self.q) * self.q {
+            next(Part::TailReal(entry));
+            if complex {
+                next(Part::TailImaginary(entry));
+            }
+        }
     }
 
-    /// Where an entry of Q stands in `[C_in, C_out]`.
+    /// Parameters of a bin.
     #[inline(always)]
-    fn entry(self, row: usize, column: usize) -> usize {
-        match self.wide {
-            true => row * self.q + column,
-            false => column * self.n + row,
+    fn parameters(self, complex: bool) -> usize {
+        let Self { n, q, .. } = self;
+        match complex {
+            true => q * q + 2 * (n - q) * q,
+            false => q * (q - 1) / 2 + (n - q) * q,
+        }
+    }
+
+    /// Rows and columns of Q in the order of the operator's entries: `row, column` of the entries 0, 1, ...
+    #[inline(always)]
+    fn each_entry(self, mut see: impl FnMut(usize, usize, usize)) {
+        let (outer, inner) = match self.wide {
+            true => (self.n, self.q),
+            false => (self.q, self.n),
+        };
+        for first in 0..outer {
+            for second in 0..inner {
+                let (row, column) = match self.wide {
+                    true => (first, second),
+                    false => (second, first),
+                };
+                see(first * inner + second, row, column);
+            }
         }
     }
 }
@@ -225,12 +257,8 @@ struct Group<'a> {
 
 impl Group<'_> {
     fn parameters(&self) -> usize {
-        let Sizes { n, q, .. } = self.sizes;
-        let of_bin = |&complex: &bool| match complex {
-            true => q * q + 2 * (n - q) * q,
-            false => q * (q - 1) / 2 + (n - q) * q,
-        };
-        self.complex.iter().map(of_bin).sum()
+        let bins = self.complex.iter();
+        bins.map(|&complex| self.sizes.parameters(complex)).sum()
     }
 
     fn coordinates(&self) -> usize {
@@ -238,14 +266,27 @@ impl Group<'_> {
         parts.sum::<usize>() * self.sizes.n * self.sizes.q
     }
 
+    /// Where the coordinates of each bin begin.
+    #[inline(always)]
+    fn starts(&self) -> [usize; MAX_LANES] {
+        let (mut starts, mut next) = ([0; MAX_LANES], 0);
+        for (start, &complex) in starts.iter_mut().zip(self.complex) {
+            *start = next;
+            next += (1 + usize::from(complex)) * self.sizes.n * self.sizes.q;
+        }
+        starts
+    }
+
     /// `M` and `V`.
     #[inline(always)]
     fn transform<T: Real, V: Vector<Scalar = T>>(&self, parameters: &[T]) -> [Matrix<T>; 2] {
         let Sizes { n, q, .. } = self.sizes;
         let (mut a, mut v) = (Matrix::zeros(q, q), Matrix::zeros(n - q, q));
-        let mut next = parameters.iter();
+        let mut rest = parameters;
         for (lane, &complex) in self.complex.iter().enumerate() {
-            for (part, &value) in self.sizes.parts(complex).zip(&mut next) {
+            let own = cut(&mut rest, self.sizes.parameters(complex));
+            self.sizes.each_part(complex, |index, part| {
+                let value = own[index];
                 match part {
                     Part::Diagonal(i) => a.im[i * q + i][lane] = value,
                     Part::Real(i, j) => {
@@ -259,7 +300,7 @@ impl Group<'_> {
                     Part::TailReal(entry) => v.re[entry][lane] = value,
                     Part::TailImaginary(entry) => v.im[entry][lane] = value,
                 }
-            }
+            });
         }
         a.add_product::<V>(v.adjoint(), v.plain());
         for i in 0..q {
@@ -288,23 +329,20 @@ impl<T: Real> Kernel<T> for IsometryGroup<'_, T> {
         let mut tail = Matrix::zeros(n - q, q);
         tail.add_product::<V>(v.plain(), m.plain());
         let two = T::of(2.0);
-        let mut rest = self.coordinates;
-        for (lane, &complex) in self.group.complex.iter().enumerate() {
-            let re = cut_mut(&mut rest, n * q);
-            let im = cut_mut(&mut rest, if complex { n * q } else { 0 });
-            for (row, column) in (0..n).flat_map(|row| (0..q).map(move |column| (row, column))) {
-                let (own, at, factor) = match row < q {
-                    true => (&m, row * q + column, two),
-                    false => (&tail, (row - q) * q + column, -two),
-                };
-                let one = T::of(f64::from(u8::from(row == column)));
-                let entry = sizes.entry(row, column);
-                re[entry] = factor * own.re[at][lane] - one;
-                if let Some(im) = im.get_mut(entry) {
-                    *im = factor * own.im[at][lane];
+        let (starts, coordinates) = (self.group.starts(), self.coordinates);
+        sizes.each_entry(|entry, row, column| {
+            let (own, at, factor) = match row < q {
+                true => (&m, row * q + column, two),
+                false => (&tail, (row - q) * q + column, -two),
+            };
+            let one = T::of(f64::from(u8::from(row == column)));
+            for ((lane, &complex), start) in self.group.complex.iter().enumerate().zip(starts) {
+                coordinates[start + entry] = factor * own.re[at][lane] - one;
+                if complex {
+                    coordinates[start + n * q + entry] = factor * own.im[at][lane];
                 }
             }
-        }
+        });
     }
 }
 
@@ -324,20 +362,19 @@ impl<T: Real> Kernel<T> for IsometryGradient<'_, T> {
         let [m, v] = self.group.transform::<T, V>(self.parameters);
         // 2 G_1 and -2 G_2.
         let (mut top, mut tail) = (Matrix::zeros(q, q), Matrix::zeros(n - q, q));
-        let mut rest = self.gradient;
-        for (lane, &complex) in self.group.complex.iter().enumerate() {
-            let re = cut(&mut rest, n * q);
-            let im = cut(&mut rest, if complex { n * q } else { 0 });
-            for (row, column) in (0..n).flat_map(|row| (0..q).map(move |column| (row, column))) {
-                let (own, at, factor) = match row < q {
-                    true => (&mut top, row * q + column, T::of(2.0)),
-                    false => (&mut tail, (row - q) * q + column, T::of(-2.0)),
-                };
-                let entry = sizes.entry(row, column);
-                own.re[at][lane] = factor * re[entry];
-                own.im[at][lane] = factor * im.get(entry).copied().unwrap_or(T::of(0.0));
+        let (starts, gradient) = (self.group.starts(), self.gradient);
+        sizes.each_entry(|entry, row, column| {
+            let (own, at, factor) = match row < q {
+                true => (&mut top, row * q + column, T::of(2.0)),
+                false => (&mut tail, (row - q) * q + column, T::of(-2.0)),
+            };
+            for ((lane, &complex), start) in self.group.complex.iter().enumerate().zip(starts) {
+                own.re[at][lane] = factor * gradient[start + entry];
+                if complex {
+                    own.im[at][lane] = factor * gradient[start + n * q + entry];
+                }
             }
-        }
+        });
         // G_M, and then -G_A and G_V.
         top.add_product::<V>(v.adjoint(), tail.plain());
         let (mut left, mut a) = (Matrix::zeros(q, q), Matrix::zeros(q, q));
@@ -351,17 +388,18 @@ impl<T: Real> Kernel<T> for IsometryGradient<'_, T> {
             of_v.add_product::<V>(negative.plain(), a.plain());
             of_v.add_product::<V>(negative.plain(), a.adjoint());
         }
-        let mut next = self.parameter_gradient.iter_mut();
+        let mut rest = self.parameter_gradient;
         for (lane, &complex) in self.group.complex.iter().enumerate() {
-            for (part, value) in sizes.parts(complex).zip(&mut next) {
-                *value = match part {
+            let own = cut_mut(&mut rest, sizes.parameters(complex));
+            sizes.each_part(complex, |index, part| {
+                own[index] = match part {
                     Part::Diagonal(i) => -a.im[i * q + i][lane],
                     Part::Real(i, j) => a.re[j * q + i][lane] - a.re[i * q + j][lane],
                     Part::Imaginary(i, j) => -a.im[i * q + j][lane] - a.im[j * q + i][lane],
                     Part::TailReal(entry) => of_v.re[entry][lane],
                     Part::TailImaginary(entry) => of_v.im[entry][lane],
                 };
-            }
+            });
         }
     }
 }

@@ -91,7 +91,7 @@ pub(super) struct Certified {
 }
 
 /// Unless a flag says otherwise.
-const BAYESIAN_EPOCHS: u64 = 2;
+const BAYESIAN_EPOCHS: u64 = 1;
 
 impl Certified {
     pub(super) fn run(&self) -> anyhow::Result<()> {

@@ -3,6 +3,9 @@
 use crate::real::Real;
 use crate::vector::{MAX_LANES, Vector};
 
+/// Columns of a product at a time.
+const BLOCK: usize = 4;
+
 /// One number of each lane.
 type Lanes<T> = [T; MAX_LANES];
 
@@ -85,17 +88,42 @@ impl<T: Real> Matrix<T> {
         values.flatten().for_each(|value| *value = -*value);
     }
 
-    /// Adds the product of two others.
+    /// Adds the product of two others. Some entries of a row are summed at a time, so that sums stay in registers.
     #[inline(always)]
     pub(super) fn add_product<V: Vector<Scalar = T>>(&mut self, a: Factor<'_, T>, b: Factor<'_, T>) {
-        let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
+        let [_, columns] = b.shape();
+        let whole = columns - columns % BLOCK;
+        for start in (0..whole).step_by(BLOCK) {
+            self.add_columns::<V, BLOCK>(a, b, start);
+        }
+        for start in whole..columns {
+            self.add_columns::<V, 1>(a, b, start);
+        }
+    }
+
+    /// `B` columns of it.
+    #[inline(always)]
+    fn add_columns<V: Vector<Scalar = T>, const B: usize>(
+        &mut self,
+        a: Factor<'_, T>,
+        b: Factor<'_, T>,
+        start: usize,
+    ) {
+        let [rows, inner] = a.shape();
+        let zero = [T::of(0.0); MAX_LANES];
         for i in 0..rows {
+            let (mut re, mut im) = ([zero; B], [zero; B]);
             for k in 0..inner {
                 let a = a.at(i, k);
-                for j in 0..columns {
-                    let at = i * self.columns + j;
-                    let out = [&mut self.re[at], &mut self.im[at]];
-                    multiply_add::<T, V>(out, a, b.at(k, j));
+                for j in 0..B {
+                    multiply_add::<T, V>([&mut re[j], &mut im[j]], a, b.at(k, start + j));
+                }
+            }
+            for j in 0..B {
+                let at = i * self.columns + start + j;
+                for lane in 0..MAX_LANES {
+                    self.re[at][lane] = self.re[at][lane] + re[j][lane];
+                    self.im[at][lane] = self.im[at][lane] + im[j][lane];
                 }
             }
         }
