@@ -23,17 +23,17 @@ __all__ = ["Certificates", "CirculantClassifier"]
 
 
 class Certificates(NamedTuple):
-    """What is promised about the network of the posterior's mean."""
+    """What is promised about a decision: that of the posterior's mean, or that of averaged probabilities."""
 
     #: The class that the radii are about.
     predicted: npt.NDArray[Any]
-    #: The margin of that class in the logits.
+    #: The margin of that class: in the logits of the mean, or in averaged probabilities.
     margin: Float64Array
     #: Every input within this distance (2-norm, in the units of X) has the same class; 0 where nothing is promised.
     radius: Float64Array
-    #: An upper bound of the Lipschitz constant, in the units of X.
+    #: An upper bound of the Lipschitz constant of the logits, in the units of X; of the average the mean over samples.
     lipschitz: float
-    #: Upper bounds of the operator norms, by layer.
+    #: Upper bounds of the operator norms at the posterior's mean, by layer.
     norms: dict[str, float]
     #: How far float32 logits can be from exact ones; it is subtracted from the margins.
     rounding: float
@@ -276,14 +276,21 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         """How familiar every row is: the negative entropy of its prediction; out-of-distribution rows have low scores."""
         return -self._predictions(X)[1]
 
-    def certify(self, X: Any) -> Certificates:
-        """Radii around rows inside which the decision of the posterior's mean cannot change.
+    def certify(self, X: Any, of: str = "mean") -> Certificates:
+        """Radii around rows inside which the decision cannot change, as it is computed in float32.
 
-        The promise is about the network at the mean of the posterior, as it is computed in float32, and not about
-        probabilities that are averaged over samples.
+        Parameters
+        ----------
+        X : array or data frame, [n, features]
+        of : 'mean' or 'average'
+            The decision of the network at the posterior's mean; or that of :meth:`predict`, whose probabilities are averaged over
+            posterior samples, which takes a bound of each of them.
         """
+        if of not in ("mean", "average"):
+            raise ValueError(f"of: expected 'mean' or 'average', got {of!r}")
         rows = self._new_rows(X)
-        found = self._trained.certify(rows, self._threads())
+        average = (self._samples(), self._prediction_seed) if of == "average" else None
+        found = self._trained.certify(rows, average, self._threads())
         return Certificates(
             self.classes_[found["predicted"]],
             found["margin"],

@@ -6,8 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::{bail, ensure};
 use burn::module::Module;
 use circulant::bayes::{Bayesian, PredictiveConfig};
-use circulant::geometry::{CertificateConfig, Target};
+use circulant::geometry::{
+    CertificateConfig, Lipschitz, NetworkBound, PredictiveBoundsConfig, Target,
+};
 use circulant::models::ImageClassifier;
+use circulant::task::Ensemble;
 use circulant_cli::bindings::{Inspected, LoadedRun, describe};
 use circulant_data::Normalisation;
 use numpy::PyArray1;
@@ -15,11 +18,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::arrays::{Number, array, input, integers, of_number_type, slice};
+use crate::drawn::LastDrawn;
 use crate::errors::of_anyhow;
 use crate::fit::{Classes, classifier};
 use crate::options::{FitOptions, finish};
 use crate::table::{Columns, Rows, different};
-use crate::threads::{Stop, run_holding, run_long};
+use crate::threads::{Stop, run_holding, run_long, run_long_or_short};
 use crate::training::{Progress, tape};
 
 /// Rows that are predicted between two looks at Ctrl-C.
@@ -34,6 +38,7 @@ pub struct Classifier {
     steps: u64,
     line: String,
     loss: Option<f64>,
+    drawn: LastDrawn<Ensemble<2>>,
 }
 
 #[pymethods]
@@ -123,17 +128,13 @@ impl Classifier {
         threads: usize,
     ) -> PyResult<[Bound<'py, PyArray1<f64>>; 3]> {
         let config = PredictiveConfig::new()
-            .with_samples(if self.lock().is_bayesian() {
-                samples
-            } else {
-                1
-            })
+            .with_samples(self.samples(samples))
             .with_seed(seed);
-        let network = self.lock().network.clone();
         let (predictions, failed) = of_number_type!(x, T => {
             let x = input::<T>("x", x)?;
             let rows = self.columns.rows(slice(&x)?)?;
-            run_long(py, threads, |_| Ok(()), |stop| self.predict_rows(&network, &config, rows, stop))
+            let products = self.drawn.products(&config, rows.count());
+            run_long_or_short(py, threads, products, |stop| self.predict_rows(&config, rows, stop))
         })?;
         if let Some(failed) = failed {
             return Err(failed);
@@ -142,18 +143,25 @@ impl Classifier {
         Ok(predictions.map(|values| array(py, values)))
     }
 
-    /// Radii around rows inside which the decision of the posterior's mean cannot change, and what they rest on.
+    /// Radii around rows inside which a decision cannot change, and what they rest on: that of the average over so many posterior samples
+    /// with this seed, or that of the posterior's mean.
+    #[pyo3(signature = (x, average, threads))]
     fn certify<'py>(
         &self,
         py: Python<'py>,
         x: &Bound<'py, PyAny>,
+        average: Option<(usize, u64)>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyDict>> {
         let network = self.lock().network.clone();
         let (certified, failed) = of_number_type!(x, T => {
             let x = input::<T>("x", x)?;
             let rows = self.columns.rows(slice(&x)?)?;
-            run_long(py, threads, |_| Ok(()), |_| self.certify_rows(&network, rows))
+            let work = |_: &Stop| match average {
+                Some((samples, seed)) => self.certify_average(&network, samples, seed, rows),
+                None => self.certify_mean(&network, rows),
+            };
+            run_long(py, threads, |_| Ok(()), work)
         })?;
         if let Some(failed) = failed {
             return Err(failed);
@@ -269,6 +277,7 @@ impl Classifier {
         Self {
             classes: run.folder.facts.data.classes,
             steps: run.steps,
+            drawn: LastDrawn::new(run.folder.facts.weights + run.folder.facts.biases),
             run: Mutex::new(run),
             columns,
             line,
@@ -296,6 +305,14 @@ impl Classifier {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Draws from a point are all the same.
+    fn samples(&self, samples: usize) -> usize {
+        match self.lock().is_bayesian() {
+            true => samples,
+            false => 1,
+        }
+    }
+
     fn open(path: &Path) -> anyhow::Result<Self> {
         let run = LoadedRun::open(path)?;
         let data = &run.folder.facts.data;
@@ -320,7 +337,6 @@ impl Classifier {
 
     fn predict_rows<T: Number>(
         &self,
-        network: &Bayesian<ImageClassifier>,
         config: &PredictiveConfig,
         rows: Rows<'_, T>,
         stop: &Stop,
@@ -328,16 +344,20 @@ impl Classifier {
         // A row is computed beside its neighbours, whose rounding it shares: in an order of their own, the order of the rows does
         // not matter.
         let (different, which) = different(rows);
-        let mut found: [Vec<f32>; 3] = Default::default();
-        for part in different.chunks(ROWS_AT_A_TIME) {
-            if stop.is_asked() {
-                bail!("asked to stop");
+        let draw = || config.draw(&self.lock().network);
+        let found = self.drawn.with(config, draw, |drawn| {
+            let mut found: [Vec<f32>; 3] = Default::default();
+            for part in different.chunks(ROWS_AT_A_TIME) {
+                if stop.is_asked() {
+                    bail!("asked to stop");
+                }
+                let predictions = drawn.predict(self.columns.tensor(rows, part)?)?;
+                found[0].extend(predictions.probabilities);
+                found[1].extend(predictions.predictive_entropy);
+                found[2].extend(predictions.expected_entropy);
             }
-            let predictions = config.predict(network, self.columns.tensor(rows, part)?)?;
-            found[0].extend(predictions.probabilities);
-            found[1].extend(predictions.predictive_entropy);
-            found[2].extend(predictions.expected_entropy);
-        }
+            Ok(found)
+        })?;
         let of_row = |values: &[f32]| -> Vec<f64> {
             which.iter().map(|&index| values[index].into()).collect()
         };
@@ -351,7 +371,37 @@ impl Classifier {
         Ok([probabilities, of_row(&found[1]), of_row(&found[2])])
     }
 
-    fn certify_rows<T: Number>(
+    fn certify_average<T: Number>(
+        &self,
+        network: &Bayesian<ImageClassifier>,
+        samples: usize,
+        seed: u64,
+        rows: Rows<'_, T>,
+    ) -> anyhow::Result<CertifiedRows> {
+        let all: Vec<usize> = (0..rows.count()).collect();
+        let inputs = self.columns.tensor(rows, &all)?;
+        let bounds = PredictiveBoundsConfig::new()
+            .with_samples(self.samples(samples))
+            .with_seed(seed)
+            .bound(network)?;
+        let certificates = bounds.certify(inputs.clone(), Target::Predicted)?;
+        let of_inputs = certificates.inputs.iter();
+        let radii = of_inputs.clone().map(|input| input.per_sample.get());
+        Ok(CertifiedRows {
+            classes: of_inputs
+                .clone()
+                .map(|input| input.predicted as i64)
+                .collect(),
+            margins: of_inputs.map(|input| input.difference).collect(),
+            radii: self.columns.radii(inputs, radii),
+            lipschitz: self.columns.lipschitz(certificates.lipschitz.get()),
+            norms: norms(&network.valid().mean().network_bound()?),
+            rounding: certificates.rounding.get(),
+            proven: certificates.is_proven,
+        })
+    }
+
+    fn certify_mean<T: Number>(
         &self,
         network: &Bayesian<ImageClassifier>,
         rows: Rows<'_, T>,
@@ -376,13 +426,19 @@ impl Classifier {
                 .collect(),
             radii,
             lipschitz: self.columns.lipschitz(certificates.network.upper().get()),
-            norms: (certificates.network.layers().into_iter())
-                .map(|layer| (layer.name().to_owned(), layer.norm().upper().get()))
-                .collect(),
+            norms: norms(&certificates.network),
             rounding: certificates.rounding.get(),
             proven: certificates.is_proven(),
         })
     }
+}
+
+/// Upper bounds of the operator norms, with the names of the layers.
+pub fn norms(network: &NetworkBound) -> Vec<(String, f64)> {
+    let layers = network.layers().into_iter();
+    layers
+        .map(|layer| (layer.name().to_owned(), layer.norm().upper().get()))
+        .collect()
 }
 
 /// What is done to every column.

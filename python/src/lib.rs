@@ -14,12 +14,14 @@
 //! | `table.rs`, `training.rs` | examples with weights; what training needs |
 //! | `fit.rs`, `options.rs` | the fits, and what they are asked for |
 //! | `classifier.rs`, `regressor.rs` | trained models |
+//! | `drawn.rs` | networks of the last prediction, kept for the next |
 //! | `conformal.rs` | sets and intervals with a promised coverage |
 //! | `program.rs` | the program, data sets by name |
 
 mod arrays;
 mod classifier;
 mod conformal;
+mod drawn;
 mod errors;
 mod fit;
 mod gaussian;

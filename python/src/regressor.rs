@@ -9,6 +9,7 @@ use burn::module::Module;
 use circulant::bayes::{Bayesian, PredictiveConfig};
 use circulant::geometry::{Lipschitz, TargetBoundsConfig};
 use circulant::models::TargetNetwork;
+use circulant::task::TargetEnsemble;
 use circulant_cli::bindings::{Inspected, LoadedRegression};
 use circulant_data::TableTask;
 use numpy::PyArray1;
@@ -16,12 +17,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::arrays::{Number, array, input, of_number_type, optional, optional_slice, slice};
-use crate::classifier::ROWS_AT_A_TIME;
+use crate::classifier::{ROWS_AT_A_TIME, norms};
+use crate::drawn::LastDrawn;
 use crate::errors::of_anyhow;
 use crate::fit::{Targets, regressor};
 use crate::options::{FitOptions, finish};
 use crate::table::{Columns, Rows, different};
-use crate::threads::{Stop, run_holding, run_long};
+use crate::threads::{Stop, run_holding, run_long, run_long_or_short};
 use crate::training::{Progress, tape};
 
 /// A trained regression.
@@ -33,6 +35,7 @@ pub struct Regressor {
     columns: Columns,
     line: String,
     loss: Option<f64>,
+    drawn: LastDrawn<TargetEnsemble<2>>,
 }
 
 #[pymethods]
@@ -117,13 +120,12 @@ impl Regressor {
         seed: u64,
         threads: usize,
     ) -> PyResult<[Bound<'py, PyArray1<f64>>; 5]> {
-        let network = self.lock().network.clone();
         let config = self.predictive(samples, seed);
         let (found, failed) = of_number_type!(x, T => {
             let x = input::<T>("x", x)?;
             let rows = self.columns.rows(slice(&x)?)?;
-            let work = |stop: &Stop| self.predict_rows(&network, &config, rows, &shares, stop);
-            run_long(py, threads, |_| Ok(()), work)
+            let work = |stop: &Stop| self.predict_rows(&config, rows, &shares, stop);
+            run_long_or_short(py, threads, self.drawn.products(&config, rows.count()), work)
         })?;
         if let Some(failed) = failed {
             return Err(failed);
@@ -264,6 +266,7 @@ impl Regressor {
         loss: Option<f64>,
     ) -> Self {
         Self {
+            drawn: LastDrawn::new(run.folder.facts.weights + run.folder.facts.biases),
             run: Mutex::new(run),
             checkpoint,
             columns,
@@ -320,7 +323,6 @@ impl Regressor {
 
     fn predict_rows<T: Number>(
         &self,
-        network: &Bayesian<TargetNetwork>,
         config: &PredictiveConfig,
         rows: Rows<'_, T>,
         shares: &[f64],
@@ -329,25 +331,28 @@ impl Regressor {
         // As of a classifier, the order of the rows does not matter.
         let (different, which) = different(rows);
         let task = self.lock().schema.task.clone();
-        let mut found: [Vec<f64>; 4] = Default::default();
-        let mut quantiles: Vec<Vec<f64>> = vec![Vec::new(); shares.len()];
-        for part in different.chunks(ROWS_AT_A_TIME) {
-            if stop.is_asked() {
-                bail!("asked to stop");
+        let draw = || config.draw_targets(&self.lock().network);
+        let (found, quantiles) = self.drawn.with(config, draw, |drawn| {
+            let mut found: [Vec<f64>; 4] = Default::default();
+            let mut quantiles: Vec<Vec<f64>> = vec![Vec::new(); shares.len()];
+            for part in different.chunks(ROWS_AT_A_TIME) {
+                if stop.is_asked() {
+                    bail!("asked to stop");
+                }
+                let mut predictions = drawn.predict_targets(self.columns.tensor(rows, part)?)?;
+                if let TableTask::Regression { mean, deviation } = task {
+                    predictions = predictions.rescaled(mean, deviation)?;
+                }
+                found[0].extend(predictions.mean());
+                found[1].extend(predictions.deviation());
+                found[2].extend(predictions.aleatoric_deviation());
+                found[3].extend(predictions.epistemic_deviation());
+                for (quantile, &share) in quantiles.iter_mut().zip(shares) {
+                    quantile.extend(predictions.quantile(share)?);
+                }
             }
-            let inputs = self.columns.tensor(rows, part)?;
-            let mut predictions = config.predict_targets(network, inputs)?;
-            if let TableTask::Regression { mean, deviation } = task {
-                predictions = predictions.rescaled(mean, deviation)?;
-            }
-            found[0].extend(predictions.mean());
-            found[1].extend(predictions.deviation());
-            found[2].extend(predictions.aleatoric_deviation());
-            found[3].extend(predictions.epistemic_deviation());
-            for (quantile, &share) in quantiles.iter_mut().zip(shares) {
-                quantile.extend(predictions.quantile(share)?);
-            }
-        }
+            Ok((found, quantiles))
+        })?;
         let of_row = |values: Vec<f64>| which.iter().map(|&index| values[index]).collect();
         let [mean, deviation, aleatoric, epistemic] = found.map(of_row);
         let of_rows = which.iter();
@@ -369,7 +374,7 @@ impl Regressor {
                  task='regression'"
             );
         };
-        let [means, _, _, _, ends] = self.predict_rows(network, config, rows, &ENDS, stop)?;
+        let [means, _, _, _, ends] = self.predict_rows(config, rows, &ENDS, stop)?;
         let tolerances = match tolerances {
             Some(tolerances) => tolerances.to_vec(),
             None => ends
@@ -392,14 +397,11 @@ impl Regressor {
             .iter()
             .enumerate()
             .map(|(row, tolerance)| bounds.radius(row, tolerance / deviation).get());
-        let norms = network.valid().mean().network_bound()?;
         Ok(CertifiedTargets {
             radii: self.columns.radii(inputs, radii),
             means,
             lipschitz: self.columns.lipschitz(bounds.lipschitz.get() * deviation),
-            norms: (norms.layers().into_iter())
-                .map(|layer| (layer.name().to_owned(), layer.norm().upper().get()))
-                .collect(),
+            norms: norms(&network.valid().mean().network_bound()?),
             rounding: bounds.rounding.get() * deviation,
             proven: bounds.is_proven,
             tolerances,

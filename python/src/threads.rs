@@ -20,6 +20,8 @@ const MOST: usize = 1024;
 const TICK: Duration = Duration::from_millis(50);
 /// Work on fewer values than this stays on its thread: waking another one takes longer.
 const ALONE_BELOW: usize = 1 << 14;
+/// So many multiplications take a millisecond.
+const LONG_FROM: usize = 1 << 20;
 
 /// What [`set_num_threads`] said; 0 for one per core.
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
@@ -121,6 +123,21 @@ pub fn run_long<R: Send>(
     work: impl FnOnce(&Stop) -> R + Send,
 ) -> PyResult<(R, Option<PyErr>)> {
     run_holding(py, threads, tick, |_| (), work)
+}
+
+/// [`run_long`] without a tick, on the thread that asks if it is over before anybody could press Ctrl-C: `products` is how many numbers it
+/// multiplies, about. Waking other threads takes longer than predicting a row.
+pub fn run_long_or_short<R: Send>(
+    py: Python<'_>,
+    threads: usize,
+    products: usize,
+    work: impl FnOnce(&Stop) -> R + Send,
+) -> PyResult<(R, Option<PyErr>)> {
+    if products >= LONG_FROM {
+        return run_long(py, threads, |_| Ok(()), work);
+    }
+    let stop = Stop(AtomicBool::new(false));
+    Ok((py.detach(|| ALONE.with(|_| work(&stop))), None))
 }
 
 /// [`run_long`] that holds what `hold` gives meanwhile. A lock must be waited for there: a thread of the pool that waits for a part of

@@ -100,6 +100,37 @@ def test_certificates_hold(fitted, iris):
         assert (moved == certificates.predicted)[inside].all()
 
 
+def test_certificates_of_the_average_hold(fitted, iris):
+    X, _ = iris
+    certificates = fitted.certify(X, of="average")
+    np.testing.assert_array_equal(certificates.predicted, fitted.predict(X))
+    ordered = np.sort(fitted.predict_proba(X), axis=1)
+    np.testing.assert_allclose(certificates.margin, ordered[:, -1] - ordered[:, -2], atol=1e-5)
+    inside = certificates.radius > 0
+    assert inside.mean() > 0.5 and certificates.lipschitz > 0 and certificates.proven
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        step = rng.normal(size=X.shape)
+        step *= (certificates.radius * 0.999 / np.linalg.norm(step, axis=1))[:, None]
+        assert (fitted.predict(X + step) == certificates.predicted)[inside].all()
+    with pytest.raises(ValueError, match="'mean' or 'average'"):
+        fitted.certify(X, of="median")
+
+
+def test_a_row_at_a_time_is_the_same_row(fitted, iris):
+    """Drawn networks are kept for the next call: other numbers of samples must not find them."""
+    X, _ = iris
+    few = copy.deepcopy(fitted).set_params(prediction_samples=3)
+    many, of_few = fitted.predict_proba(X[:5]), few.predict_proba(X[:5])
+    assert (many != of_few).any()
+    for row in range(5):
+        np.testing.assert_allclose(fitted.predict_proba(X[row : row + 1])[0], many[row], rtol=1e-5, atol=1e-7)
+    fitted.set_params(prediction_samples=3)
+    np.testing.assert_array_equal(fitted.predict_proba(X[:5]), of_few)
+    fitted.set_params(prediction_samples=50)
+    np.testing.assert_array_equal(fitted.predict_proba(X[:5]), many)
+
+
 def test_conformal_sets_cover():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 4))

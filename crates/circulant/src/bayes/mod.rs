@@ -59,7 +59,7 @@ pub use self::posterior::{
     AnyPosterior, INITIAL_DEVIATION, JITTER, LowRankGaussian, MeanFieldGaussian, PointEstimate,
     Posterior, RANK,
 };
-pub use self::predictive::{Predictions, PredictiveConfig};
+pub use self::predictive::{Drawn, Predictions, PredictiveConfig};
 pub use self::prior::{
     Frequency, Matern, Slope, SpectralPrior, SquaredExponential, StationarySpectrum, Table,
 };

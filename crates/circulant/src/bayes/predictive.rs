@@ -17,7 +17,7 @@ use circulant_kernels::ensemble_statistics;
 use super::{BayesError, Bayesian, Network};
 use crate::noise::{Noise, Purpose};
 use crate::parallel::Ranks;
-use crate::task::Classifier;
+use crate::task::{Classifier, Ensemble};
 
 /// Predictions from a posterior.
 ///
@@ -113,7 +113,8 @@ impl PredictiveConfig {
     ) -> Result<Predictions, BayesError> {
         let all = inputs.dims()[0];
         let own = self.check(all).and_then(|()| {
-            self.predict_share(network, inputs.inner(), self.share(ranks, all), progress)
+            self.draw(network)?
+                .predict_share(inputs, self.share(ranks, all), progress)
         });
         if ranks.is_alone() {
             return own;
@@ -128,6 +129,19 @@ impl PredictiveConfig {
         })
     }
 
+    /// Draws the networks of the samples once, for predictions of many small sets of inputs: a row at a time, say.
+    pub fn draw<const D: usize, M: Classifier<D>>(
+        &self,
+        network: &Bayesian<M>,
+    ) -> Result<Drawn<Ensemble<D>>, BayesError> {
+        // The networks do not depend on how many inputs there are.
+        self.check(1)?;
+        Ok(Drawn {
+            ensemble: M::ensemble(self.members(&network.valid())),
+            config: self.clone(),
+        })
+    }
+
     /// The inputs of this rank: whole batches, so that they are computed as by a single process.
     pub(super) fn share(&self, ranks: &Ranks, all: usize) -> Range<usize> {
         let batches = ranks.share(all.div_ceil(self.batch));
@@ -135,25 +149,60 @@ impl PredictiveConfig {
         rows(batches.start)..rows(batches.end)
     }
 
-    fn predict_share<const D: usize, M: Classifier<D>>(
+    /// Names what is missing for predictions of so many inputs.
+    pub(super) fn check(&self, inputs: usize) -> Result<(), BayesError> {
+        for (what, size) in [
+            ("the set of inputs", inputs),
+            ("the set of posterior samples", self.samples),
+            ("the batch", self.batch),
+        ] {
+            if size == 0 {
+                return Err(BayesError::Empty { what });
+            }
+        }
+        Ok(())
+    }
+
+    /// The networks of the samples.
+    pub(super) fn members<M: Network>(&self, network: &Bayesian<M>) -> Vec<M> {
+        (0..self.samples)
+            .map(|sample| network.sample(Noise::new(self.seed, Purpose::Prediction, 0, sample)))
+            .collect()
+    }
+}
+
+/// Networks that were drawn from a posterior, [`Ensemble`] or [`TargetEnsemble`](crate::task::TargetEnsemble).
+pub struct Drawn<E> {
+    pub(super) ensemble: E,
+    pub(super) config: PredictiveConfig,
+}
+
+impl<const D: usize> Drawn<Ensemble<D>> {
+    /// [`PredictiveConfig::predict`], without drawing again.
+    pub fn predict(&self, inputs: Tensor<D>) -> Result<Predictions, BayesError> {
+        let all = inputs.dims()[0];
+        self.config.check(all)?;
+        self.predict_share(inputs, 0..all, |_, _| {})
+    }
+
+    fn predict_share(
         &self,
-        network: &Bayesian<M>,
         inputs: Tensor<D>,
         share: Range<usize>,
         mut progress: impl FnMut(usize, usize),
     ) -> Result<Predictions, BayesError> {
         let all = share.len();
-        let ensemble = M::ensemble(self.members(&network.valid()));
+        let inputs = inputs.inner();
         let mut predictions = Predictions {
             classes: 0,
             probabilities: Vec::new(),
             predictive_entropy: vec![0.0; all],
             expected_entropy: vec![0.0; all],
         };
-        for start in (0..all).step_by(self.batch) {
-            let rows = self.batch.min(all - start);
+        for start in (0..all).step_by(self.config.batch) {
+            let rows = self.config.batch.min(all - start);
             let batch = inputs.clone().narrow(0, share.start + start, rows);
-            let logits = ensemble(batch);
+            let logits = (self.ensemble)(batch);
             let classes = logits.dims()[2];
             if start == 0 {
                 predictions.classes = classes;
@@ -176,27 +225,6 @@ impl PredictiveConfig {
             progress(start + rows, all);
         }
         Ok(predictions)
-    }
-
-    /// Names what is missing for predictions of so many inputs.
-    pub(super) fn check(&self, inputs: usize) -> Result<(), BayesError> {
-        for (what, size) in [
-            ("the set of inputs", inputs),
-            ("the set of posterior samples", self.samples),
-            ("the batch", self.batch),
-        ] {
-            if size == 0 {
-                return Err(BayesError::Empty { what });
-            }
-        }
-        Ok(())
-    }
-
-    /// The networks of the samples.
-    pub(super) fn members<M: Network>(&self, network: &Bayesian<M>) -> Vec<M> {
-        (0..self.samples)
-            .map(|sample| network.sample(Noise::new(self.seed, Purpose::Prediction, 0, sample)))
-            .collect()
     }
 }
 

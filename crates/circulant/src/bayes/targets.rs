@@ -5,11 +5,11 @@ use std::ops::Range;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-use super::{BayesError, Bayesian, PredictiveConfig};
+use super::{BayesError, Bayesian, Drawn, PredictiveConfig};
 use crate::metrics::{Family, Mixtures};
 use crate::nn::to_host;
 use crate::parallel::Ranks;
-use crate::task::{Regressor, TargetDistribution};
+use crate::task::{Regressor, TargetDistribution, TargetEnsemble};
 
 impl PredictiveConfig {
     /// The predictive distributions of the targets of all inputs `[n, ...]`: with one component per posterior sample.
@@ -43,36 +43,63 @@ impl PredictiveConfig {
     ) -> Result<Mixtures, BayesError> {
         let own = self.check(inputs.dims()[0]).and_then(|()| {
             let share = self.share(ranks, inputs.dims()[0]);
-            self.components(network, inputs.inner(), share, progress)
+            self.draw_targets(network)?
+                .components(inputs, share, progress)
         });
         let own = ranks.agree(own)?;
         let counts = ranks.any(own.family == Family::Poisson)?;
-        let locations = ranks.concatenate(own.locations)?;
-        let deviations = ranks.concatenate(own.deviations)?;
-        Ok(match counts {
-            true => Mixtures::poisson(self.samples, locations)?,
-            false => Mixtures::gaussian(self.samples, locations, deviations)?,
+        Components {
+            family: if counts {
+                Family::Poisson
+            } else {
+                Family::Gaussian
+            },
+            locations: ranks.concatenate(own.locations)?,
+            deviations: ranks.concatenate(own.deviations)?,
+        }
+        .mixtures(self.samples)
+    }
+
+    /// Draws the networks of the samples once, for predictions of many small sets of inputs.
+    pub fn draw_targets<const D: usize, M: Regressor<D>>(
+        &self,
+        network: &Bayesian<M>,
+    ) -> Result<Drawn<TargetEnsemble<D>>, BayesError> {
+        // The networks do not depend on how many inputs there are.
+        self.check(1)?;
+        Ok(Drawn {
+            ensemble: M::ensemble(self.members(&network.valid())),
+            config: self.clone(),
         })
+    }
+}
+
+impl<const D: usize> Drawn<TargetEnsemble<D>> {
+    /// [`PredictiveConfig::predict_targets`], without drawing again.
+    pub fn predict_targets(&self, inputs: Tensor<D>) -> Result<Mixtures, BayesError> {
+        let all = inputs.dims()[0];
+        self.config.check(all)?;
+        self.components(inputs, 0..all, |_, _| {})?
+            .mixtures(self.config.samples)
     }
 
     /// What every network says of a share of the inputs.
-    fn components<const D: usize, M: Regressor<D>>(
+    fn components(
         &self,
-        network: &Bayesian<M>,
         inputs: Tensor<D>,
         share: Range<usize>,
         mut progress: impl FnMut(usize, usize),
     ) -> Result<Components, BayesError> {
         let all = share.len();
-        let ensemble = M::ensemble(self.members(&network.valid()));
+        let (inputs, samples) = (inputs.inner(), self.config.samples);
         let mut family = Family::Gaussian;
-        let (mut locations, mut deviations) = (vec![0.0; all * self.samples], Vec::new());
-        for start in (0..all).step_by(self.batch) {
-            let rows = self.batch.min(all - start);
-            let said = ensemble(inputs.clone().narrow(0, share.start + start, rows));
+        let (mut locations, mut deviations) = (vec![0.0; all * samples], Vec::new());
+        for start in (0..all).step_by(self.config.batch) {
+            let rows = self.config.batch.min(all - start);
+            let said = (self.ensemble)(inputs.clone().narrow(0, share.start + start, rows));
             for (sample, distribution) in said.into_iter().enumerate() {
                 family = distribution.family();
-                let at = |row: usize| (start + row) * self.samples + sample;
+                let at = |row: usize| (start + row) * samples + sample;
                 let (location, log_deviation) = match distribution {
                     TargetDistribution::Gaussian {
                         mean,
@@ -93,13 +120,13 @@ impl PredictiveConfig {
                     deviations[at(row)] = own.exp();
                 }
             }
-            let range = start * self.samples..(start + rows) * self.samples;
+            let range = start * samples..(start + rows) * samples;
             let scale = deviations.get(range.clone()).unwrap_or_default();
             let fits = |x: &f64| x.is_finite();
             let bad = locations[range].iter().position(|x| !fits(x));
             let bad = bad.or_else(|| scale.iter().position(|x| !fits(x) || *x == 0.0));
             if let Some(position) = bad {
-                let input = share.start + start + position / self.samples;
+                let input = share.start + start + position / samples;
                 return Err(BayesError::NotFinitePrediction { input });
             }
             progress(start + rows, all);
@@ -118,4 +145,13 @@ struct Components {
     locations: Vec<f64>,
     /// None for counts.
     deviations: Vec<f64>,
+}
+
+impl Components {
+    fn mixtures(self, samples: usize) -> Result<Mixtures, BayesError> {
+        Ok(match self.family {
+            Family::Poisson => Mixtures::poisson(samples, self.locations)?,
+            Family::Gaussian => Mixtures::gaussian(samples, self.locations, self.deviations)?,
+        })
+    }
 }

@@ -53,7 +53,7 @@ pub trait CirculantLayer<const D: usize>: Sized {
     fn features_of_members(
         members: &[&Self],
         activation: Activation,
-    ) -> Box<dyn Fn(Tensor<D>) -> Tensor<3>>;
+    ) -> Box<dyn Fn(Tensor<D>) -> Tensor<3> + Send>;
 
     /// `act(layer(input)) W + c` with the parameters of `output`.
     ///
@@ -124,7 +124,7 @@ pub trait CirculantLayer<const D: usize>: Sized {
         members: &[&Self],
         outputs: &[&Linear],
         activation: Activation,
-    ) -> Box<dyn Fn(Tensor<D>) -> Tensor<3>> {
+    ) -> Box<dyn Fn(Tensor<D>) -> Tensor<3> + Send> {
         assert!(
             members.len() == outputs.len() && !members.is_empty(),
             "expected a read-out for each of {} layers, got {}",

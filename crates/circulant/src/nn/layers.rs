@@ -207,7 +207,7 @@ macro_rules! any_layer {
             fn features_of_members(
                 members: &[&Self],
                 activation: crate::operator::Activation,
-            ) -> Box<dyn Fn(Tensor<$rank>) -> Tensor<3>> {
+            ) -> Box<dyn Fn(Tensor<$rank>) -> Tensor<3> + Send> {
                 let ensemble = Self::ensemble(members, activation);
                 Box::new(move |input| $flatten_members(ensemble(input)))
             }

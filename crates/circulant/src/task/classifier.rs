@@ -8,7 +8,7 @@ use crate::functional::cross_entropy;
 use crate::noise::NoiseKey;
 
 /// From a batch of inputs `[batch, ...]` to the logits of every member, `[members, batch, classes]`.
-pub type Ensemble<const D: usize> = Box<dyn Fn(Tensor<D>) -> Tensor<3>>;
+pub type Ensemble<const D: usize> = Box<dyn Fn(Tensor<D>) -> Tensor<3> + Send>;
 
 /// A network with one logit per class.
 pub trait Classifier<const D: usize>: Module + ModuleDisplay + 'static {

@@ -75,7 +75,7 @@ impl TargetDistribution {
 }
 
 /// From a batch of inputs to what every member says about their targets.
-pub type TargetEnsemble<const D: usize> = Box<dyn Fn(Tensor<D>) -> Vec<TargetDistribution>>;
+pub type TargetEnsemble<const D: usize> = Box<dyn Fn(Tensor<D>) -> Vec<TargetDistribution> + Send>;
 
 /// A network that says how its target is distributed.
 ///

@@ -1,7 +1,6 @@
-//! The matrices of the transform and the table of T, made once per layout, device and number type.
+//! The transforms' constants and the table of T, made once per layout, device and number type.
 
 use std::any::TypeId;
-use std::f64::consts::TAU;
 use std::sync::Arc;
 
 use burn::backend::tensor::{Device, FloatTensor, IntTensor};
@@ -9,17 +8,17 @@ use burn::backend::{Backend, TensorMetadata, get_or_init_device_settings};
 use burn::tensor::{Shape, TensorData};
 use circulant_kernels::Bin;
 
-use super::ComplexPair;
+use super::line::Line;
 use crate::operator::{Layout, Operator};
 
-/// The transform matrices and the table of T on one device.
+/// The transforms and the table of T on one device.
 pub(super) struct Constants<B: Backend> {
-    /// `[W, 2 columns]`: cosines, then minus sines.
-    pub(super) rows: FloatTensor<B>,
-    /// `[columns, W]` each: cosines and minus sines times the multiplicity.
-    pub(super) rows_back: ComplexPair<B>,
-    /// `[1, H, H]` each: cosines and sines; absent for one row.
-    pub(super) columns: Option<ComplexPair<B>>,
+    /// `W` values to the kept columns.
+    pub(super) rows: Line<B>,
+    /// `[1, columns]`: how often the whole plane has a column of the half plane, 1 or 2.
+    pub(super) column_counts: FloatTensor<B>,
+    /// `H` values to `H` bins; absent for one row.
+    pub(super) columns: Option<Line<B>>,
     /// For every bin the coordinate of its real and imaginary part.
     pub(super) index: [IntTensor<B>; 2],
     /// `[bins, 1, 1]` each: 0, 1 or -1.
@@ -52,33 +51,9 @@ impl<B: Backend> Constants<B> {
     ) -> Self {
         let (height, width) = layout.grid();
         let columns = layout.columns();
-        let scale = (width as f64).sqrt().recip();
-        // Products are reduced exactly before the division, so long lengths lose no digits.
-        let angle = |a: usize, b: usize, n: usize| TAU * ((a * b) % n) as f64 / n as f64;
-        let multiplicity = |v: usize| {
-            if v == 0 || 2 * v == width {
-                scale
-            } else {
-                2.0 * scale
-            }
-        };
-        let row = |w: usize| {
-            (0..columns)
-                .map(move |v| scale * angle(w, v, width).cos())
-                .chain((0..columns).map(move |v| -scale * angle(w, v, width).sin()))
-        };
-        let back = |part: fn(f64) -> f64| {
-            let values = (0..columns * width).map(|i| {
-                let (v, w) = (i / width, i % width);
-                multiplicity(v) * part(angle(w, v, width))
-            });
-            float(values.collect(), &[columns, width])
-        };
-        let column = |part: fn(f64) -> f64| {
-            let scale = (height as f64).sqrt().recip();
-            let values =
-                (0..height * height).map(|i| scale * part(angle(i / height, i % height, height)));
-            float(values.collect(), &[1, height, height])
+        let count = |v: usize| match v == 0 || 2 * v == width {
+            true => 1.0,
+            false => 2.0,
         };
         let table = CoordinateMap::of(layout);
         let settings = get_or_init_device_settings::<B>(device);
@@ -87,15 +62,9 @@ impl<B: Backend> Constants<B> {
             B::int_from_data(data.convert_dtype(settings.int_dtype.into()), device)
         };
         Self {
-            rows: float((0..width).flat_map(row).collect(), &[width, 2 * columns]),
-            rows_back: ComplexPair {
-                re: back(f64::cos),
-                im: back(|angle| -angle.sin()),
-            },
-            columns: (height > 1).then(|| ComplexPair {
-                re: column(f64::cos),
-                im: column(f64::sin),
-            }),
+            rows: Line::new(width, columns, &float),
+            column_counts: float((0..columns).map(count).collect(), &[1, columns]),
+            columns: (height > 1).then(|| Line::new(height, height, &float)),
             index: [int(&table.index[0]), int(&table.index[1])],
             sign: table.sign.map(|sign| {
                 let bins = sign.len();

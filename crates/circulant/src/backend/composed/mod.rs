@@ -1,11 +1,9 @@
 //! The operator and its gradients out of ordinary tensor operations, for any backend.
 //!
-//! The transform is a product with a cosine and sine matrix, separable in 2D, over the kept
-//! columns of the half plane only:
-//! `X = F_H x F_W`, and back `y = Re(conj(F_H) Y) (m cos) - Im(conj(F_H) Y) (m sin)`
-//! with the multiplicity `m` of a column (1 or 2). The map T is a selection with signs. A signal is
-//! an image of one row and one channel. This costs `O(d^2)` per row instead of `O(d log d)`, but it
-//! is what every device has.
+//! The transform is separable in 2D and over the kept columns of the half plane only: `X = F_H x F_W`, and back
+//! `y = Re(conj(F_H) Y m conj(F_W))` with the multiplicity `m` of a column (1 or 2). Along an axis it is one or two products with
+//! small matrices (`line.rs`). The map T is a selection with signs. A signal is an image of one row and one channel. This costs
+//! `O(d^1.5)` per row instead of `O(d log d)` and `O(d)` constants, and every device has what it needs.
 //!
 //! | name | shape |
 //! | --- | --- |
@@ -14,6 +12,7 @@
 
 mod constants;
 mod filters;
+mod line;
 
 use std::sync::Arc;
 
@@ -76,31 +75,21 @@ impl<'a, B: Backend> Composed<'a, B> {
     fn transform(&self, x: FloatTensor<B>, channels: usize) -> ComplexPair<B> {
         let ((height, width), columns) = (self.layout.grid(), self.layout.columns());
         let planes = x.shape().num_elements() / (height * width);
+        let batch = planes / channels;
         let rows = reshape::<B>(x, &[planes * height, width]);
-        let rows = B::float_matmul(rows, self.constants.rows.clone());
-        let half = |start| {
-            reshape::<B>(
-                part::<B>(rows.clone(), 1, start, columns),
-                &[planes, height, columns],
-            )
-        };
-        let (mut re, mut im) = (half(0), half(columns));
-        if let Some(f) = &self.constants.columns {
-            let product =
-                |f: &FloatTensor<B>, x: &FloatTensor<B>| B::float_matmul(f.clone(), x.clone());
-            (re, im) = (
-                B::float_add(product(&f.re, &re), product(&f.im, &im)),
-                B::float_sub(product(&f.re, &im), product(&f.im, &re)),
-            );
+        let mut bins = self.constants.rows.there(rows, None);
+        if let Some(transform) = &self.constants.columns {
+            let turned = bins.map(|x| {
+                let x = reshape::<B>(x, &[planes, height, columns]);
+                reshape::<B>(B::float_swap_dims(x, 1, 2), &[planes * columns, height])
+            });
+            bins = transform.there(turned.re, Some(turned.im));
         }
-        let bins_first = |x| {
-            let x = reshape::<B>(x, &[planes / channels, channels, height * columns]);
-            B::float_permute(x, &[2, 0, 1])
-        };
-        ComplexPair {
-            re: bins_first(re),
-            im: bins_first(im),
-        }
+        bins.map(|x| {
+            let x = reshape::<B>(x, &[batch, channels, columns, height]);
+            let x = B::float_permute(x, &[3, 2, 0, 1]);
+            reshape::<B>(x, &[height * columns, batch, channels])
+        })
     }
 
     /// `[bins, batch, channels]` to `[batch*channels*H*W]`, as a matrix of rows.
@@ -108,23 +97,19 @@ impl<'a, B: Backend> Composed<'a, B> {
         let ((height, _), columns) = (self.layout.grid(), self.layout.columns());
         let shape = spectrum.re.shape();
         let planes = shape[1] * shape[2];
-        let planes_first =
-            |x| reshape::<B>(B::float_permute(x, &[1, 2, 0]), &[planes, height, columns]);
-        let (mut re, mut im) = (planes_first(spectrum.re), planes_first(spectrum.im));
-        if let Some(f) = &self.constants.columns {
-            let product =
-                |f: &FloatTensor<B>, x: &FloatTensor<B>| B::float_matmul(f.clone(), x.clone());
-            (re, im) = (
-                B::float_sub(product(&f.re, &re), product(&f.im, &im)),
-                B::float_add(product(&f.re, &im), product(&f.im, &re)),
-            );
+        let mut rows = spectrum.map(|x| {
+            let x = reshape::<B>(x, &[height, columns, planes]);
+            reshape::<B>(B::float_permute(x, &[2, 1, 0]), &[planes * columns, height])
+        });
+        if let Some(transform) = &self.constants.columns {
+            rows = transform.back(rows);
         }
-        let rows = |x| reshape::<B>(x, &[planes * height, columns]);
-        let back = &self.constants.rows_back;
-        B::float_add(
-            B::float_matmul(rows(re), back.re.clone()),
-            B::float_matmul(rows(im), back.im.clone()),
-        )
+        let rows = rows.map(|x| {
+            let x = reshape::<B>(x, &[planes, columns, height]);
+            let x = reshape::<B>(B::float_swap_dims(x, 1, 2), &[planes * height, columns]);
+            B::float_mul(x, self.constants.column_counts.clone())
+        });
+        self.constants.rows.back_real(rows)
     }
 
     /// T: coordinates `[coordinate, C_in, C_out]` to `[bins, C_in, C_out]`.
