@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from ._torch_ops import apply, engine_operator, gaussian_kl, places, torch
+from ._torch_ops import apply_now, engine_operator, gaussian_kl, places, torch
 from .functional import NormEnclosure, prior_variances
 
 # isort: split
@@ -59,7 +59,7 @@ class _Layer(nn.Module):
         raise NotImplementedError
 
     def _apply_to(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        return apply(x, self._coordinates(), bias, *self._key)
+        return apply_now(x, self._coordinates(), bias, self._key)
 
     def operator_norm(self) -> NormEnclosure:
         """The largest singular value of the layer as it is, enclosed."""
@@ -185,7 +185,10 @@ class BlockCirculant1d(_Layer):
         if bias is not None and blocks_out == outputs:
             # With blocks of one value both kinds of bias are the same.
             bias = bias.reshape(outputs)
-        y = self._apply_to(rows, bias)[:, : self.out_features]
+        y = self._apply_to(rows, bias)
+        if outputs != self.out_features:
+            # Only then: the gradient of a part is copied into zeros.
+            y = y[:, : self.out_features]
         return y.reshape(*x.shape[:-1], self.out_features)
 
     def extra_repr(self) -> str:
