@@ -272,8 +272,7 @@ class CirculantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         _, total, expected = self._predictions(X)
         return Uncertainty(total, expected, np.maximum(total - expected, 0.0))
 
-    def score_samples(self, X: Any) -> Float64Array:
-        """How familiar every row is: the negative entropy of its prediction; out-of-distribution rows have low scores."""
+    def _agreement(self, X: Any) -> Float64Array:
         return -self._predictions(X)[1]
 
     def certify(self, X: Any, of: str = "mean") -> Certificates:

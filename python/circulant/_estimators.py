@@ -205,6 +205,21 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X, reset=False)
         return contiguous(rows, rows.dtype)
 
+    def score_samples(self, X: Any) -> Float64Array:
+        """How familiar every row is: low for out-of-distribution rows.
+
+        The logarithm of the density of its hidden features, a Gaussian per class fitted to those of the training rows (as
+        ``circulant predict --score feature-density`` has it). A model with more than 2048 hidden features has none, nor has a
+        run that was trained without it: then minus the uncertainty, the entropy of a class or the epistemic deviation of a
+        number.
+        """
+        rows = self._new_rows(X)
+        found: Float64Array | None = self._trained.log_densities(rows, self._threads())
+        return self._agreement(X) if found is None else found
+
+    def _agreement(self, X: Any) -> Float64Array:
+        raise NotImplementedError
+
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a page (HTML that needs no other file) with settings, norms, and spectra and filters beside the prior."""
         check_is_fitted(self)

@@ -228,12 +228,7 @@ class CirculantRegressor(RegressorMixin, Estimator):  # type: ignore[misc]
         _, total, aleatoric, epistemic, _ = self._predictions(X)
         return Uncertainty(total, aleatoric, epistemic)
 
-    def score_samples(self, X: Any) -> Float64Array:
-        """How much the networks of the posterior agree on every row: the negative epistemic deviation.
-
-        Rows between the training rows have low scores where the data leave the mean open. Hidden layers saturate, so rows far outside of the
-        training range need not have low scores: compare their columns with those of the training rows.
-        """
+    def _agreement(self, X: Any) -> Float64Array:
         return -self._predictions(X)[3]
 
     def certify(self, X: Any, tolerance: npt.ArrayLike | None = None) -> TargetCertificates:

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{bail, ensure};
 use burn::module::Module;
+use circulant::baselines::FeatureDensity;
 use circulant::bayes::{Bayesian, PredictiveConfig};
 use circulant::geometry::{
     CertificateConfig, Lipschitz, NetworkBound, PredictiveBoundsConfig, Target,
@@ -20,6 +21,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::arrays::{Number, array, input, integers, of_number_type, slice};
 use crate::drawn::LastDrawn;
 use crate::errors::of_anyhow;
+use crate::familiar;
 use crate::fit::{Classes, classifier};
 use crate::options::{FitOptions, finish};
 use crate::table::{Columns, Rows, different};
@@ -39,6 +41,8 @@ pub struct Classifier {
     line: String,
     loss: Option<f64>,
     drawn: LastDrawn<Ensemble<2>>,
+    /// Of the hidden features of training.
+    density: Option<FeatureDensity>,
 }
 
 #[pymethods]
@@ -90,29 +94,34 @@ impl Classifier {
         py.detach(|| self.write(&path)).map_err(of_anyhow)
     }
 
-    /// The bytes of the two files.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyBytes>; 2]> {
+    /// The bytes of the files; the last are empty where there is no density.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyBytes>; 3]> {
         let files = || -> anyhow::Result<_> {
             let folder = tempfile::tempdir()?;
             let path = folder.path().join("classifier.json");
             self.write(&path)?;
             let values = std::fs::read(path.with_extension("safetensors"))?;
-            Ok([std::fs::read(&path)?, values])
+            Ok([
+                std::fs::read(&path)?,
+                values,
+                familiar::to_bytes(self.density.as_ref())?,
+            ])
         };
         let files = py.detach(files).map_err(of_anyhow)?;
         Ok(files.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
-    /// From the bytes of the two files.
+    /// From the bytes of the files.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, files: [Vec<u8>; 2]) -> PyResult<Self> {
+    fn from_bytes(py: Python<'_>, files: [Vec<u8>; 3]) -> PyResult<Self> {
         let open = || -> anyhow::Result<_> {
-            let [description, values] = files;
+            let [description, values, density] = files;
             let folder = tempfile::tempdir()?;
             let path = folder.path().join("classifier.json");
             std::fs::write(path.with_extension("safetensors"), values)?;
             std::fs::write(&path, description)?;
-            Self::open(&path)
+            let density = familiar::from_bytes(&density)?;
+            Ok(Self::open(&path)?.with_density(density))
         };
         py.detach(open).map_err(of_anyhow)
     }
@@ -176,6 +185,29 @@ impl Classifier {
         dict.set_item("rounding", certified.rounding)?;
         dict.set_item("proven", certified.proven)?;
         Ok(dict)
+    }
+
+    /// The logarithm of the density of every row's hidden features among those of training; None where no density was kept.
+    fn log_densities<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+        threads: usize,
+    ) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
+        let network = self.lock().network.clone();
+        let density = self.density.as_ref();
+        let (found, failed) = of_number_type!(x, T => {
+            let x = input::<T>("x", x)?;
+            let rows = self.columns.rows(slice(&x)?)?;
+            let work = |_: &Stop| {
+                familiar::log_densities(density, &network, |model| model, &self.columns, rows)
+            };
+            run_long(py, threads, |_| Ok(()), work)
+        })?;
+        if let Some(failed) = failed {
+            return Err(failed);
+        }
+        Ok(found.map_err(of_anyhow)?.map(|values| array(py, values)))
     }
 
     /// Writes the page with norms, spectra and filters beside the prior.
@@ -282,7 +314,13 @@ impl Classifier {
             columns,
             line,
             loss,
+            density: None,
         }
+    }
+
+    /// With the density of the hidden features of training.
+    pub fn with_density(self, density: Option<FeatureDensity>) -> Self {
+        Self { density, ..self }
     }
 
     /// What is done to the columns.
@@ -320,7 +358,8 @@ impl Classifier {
             Some(schema) => Columns::of_schema(schema)?,
             None => columns_of(&run.folder.config.data.normalisation, data.image())?,
         };
-        Ok(Self::new(run, columns, String::new(), None))
+        let density = familiar::read(&density_of(path))?;
+        Ok(Self::new(run, columns, String::new(), None).with_density(density))
     }
 
     fn write(&self, path: &Path) -> anyhow::Result<()> {
@@ -332,7 +371,7 @@ impl Classifier {
         );
         let run = self.lock();
         describe(&run.folder, run.steps).write(&run.network, path)?;
-        Ok(())
+        familiar::write(&density_of(path), self.density.as_ref())
     }
 
     fn predict_rows<T: Number>(
@@ -439,6 +478,14 @@ pub fn norms(network: &NetworkBound) -> Vec<(String, f64)> {
     layers
         .map(|layer| (layer.name().to_owned(), layer.norm().upper().get()))
         .collect()
+}
+
+/// Where the density of a run, or of a saved classifier, is.
+fn density_of(path: &Path) -> PathBuf {
+    match path.is_dir() {
+        true => path.join("density.safetensors"),
+        false => path.with_extension("density.safetensors"),
+    }
 }
 
 /// What is done to every column.

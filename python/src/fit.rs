@@ -15,6 +15,7 @@ use circulant_data::{Normalisation, TableTask};
 
 use crate::arrays::Number;
 use crate::classifier::Classifier;
+use crate::familiar;
 use crate::regressor::Regressor;
 use crate::table::{Columns, Examples, Rows};
 use crate::threads::Stop;
@@ -204,6 +205,7 @@ pub fn classifier<T: Number>(
     let shape = [rows, channels, height, width];
     let chosen: Vec<i64> = examples.targets(labels).collect();
     let values = task.values(&columns, &examples);
+    let some = familiar::some(&values, task.rows.columns);
     let mut data = LabelledData::new(values, shape, &chosen, count, &circulant::cpu())?;
     if let Some(weights) = weights_of(&examples) {
         data = data.weighted(weights)?;
@@ -232,6 +234,7 @@ pub fn classifier<T: Number>(
         }
         None => classifier_of(config, &data, image, &mut watch)?.into(),
     };
+    let density = familiar::density(&made.network, |model| model, some, &chosen, count)?;
     let counted = ParameterCount::of(&made.network.mean());
     let facts = RunFacts {
         facts: Facts::gather(),
@@ -251,7 +254,7 @@ pub fn classifier<T: Number>(
         network: made.network,
         steps: made.steps,
     };
-    Ok(Classifier::new(run, columns, made.line, made.loss))
+    Ok(Classifier::new(run, columns, made.line, made.loss).with_density(density))
 }
 
 /// Trains a regression until all steps are done or somebody asks to stop.
@@ -289,6 +292,7 @@ pub fn regressor<T: Number>(
     config.data.schema = Some(schema.clone());
     let (rows, inputs) = (examples.rows.len(), task.rows.columns);
     let values = task.values(&columns, &examples);
+    let some = familiar::some(&values, inputs);
     let device = circulant::cpu();
     let (likelihood, data) = match schema.task {
         TableTask::Regression { mean, deviation } => {
@@ -336,6 +340,8 @@ pub fn regressor<T: Number>(
         }
         None => regression_of(config, &data, inputs, likelihood, place, &mut watch)?.into(),
     };
+    let same = vec![0; rows];
+    let density = familiar::density(&made.network, |model| &model.layers, some, &same, 1)?;
     let counted = ParameterCount::of(&made.network.mean());
     let facts = RunFacts {
         facts: Facts::gather(),
@@ -356,13 +362,8 @@ pub fn regressor<T: Number>(
         network: made.network,
         steps: made.steps,
     };
-    Ok(Regressor::new(
-        run,
-        std::fs::read(&checkpoint)?,
-        columns,
-        made.line,
-        made.loss,
-    ))
+    let checkpoint = std::fs::read(&checkpoint)?;
+    Ok(Regressor::new(run, checkpoint, columns, made.line, made.loss).with_density(density))
 }
 
 /// What facts say about where the data came from.

@@ -15,6 +15,7 @@
 //! | `fit.rs`, `options.rs` | the fits, and what they are asked for |
 //! | `classifier.rs`, `regressor.rs` | trained models |
 //! | `drawn.rs` | networks of the last prediction, kept for the next |
+//! | `familiar.rs` | the density of hidden features |
 //! | `conformal.rs` | sets and intervals with a promised coverage |
 //! | `program.rs` | the program, data sets by name |
 
@@ -23,6 +24,7 @@ mod classifier;
 mod conformal;
 mod drawn;
 mod errors;
+mod familiar;
 mod fit;
 mod gaussian;
 mod metrics;

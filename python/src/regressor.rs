@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, bail, ensure};
 use burn::module::Module;
+use circulant::baselines::FeatureDensity;
 use circulant::bayes::{Bayesian, PredictiveConfig};
 use circulant::geometry::{Lipschitz, TargetBoundsConfig};
 use circulant::models::TargetNetwork;
@@ -20,6 +21,7 @@ use crate::arrays::{Number, array, input, of_number_type, optional, optional_sli
 use crate::classifier::{ROWS_AT_A_TIME, norms};
 use crate::drawn::LastDrawn;
 use crate::errors::of_anyhow;
+use crate::familiar;
 use crate::fit::{Targets, regressor};
 use crate::options::{FitOptions, finish};
 use crate::table::{Columns, Rows, different};
@@ -36,6 +38,8 @@ pub struct Regressor {
     line: String,
     loss: Option<f64>,
     drawn: LastDrawn<TargetEnsemble<2>>,
+    /// Of the hidden features of training.
+    density: Option<FeatureDensity>,
 }
 
 #[pymethods]
@@ -90,7 +94,11 @@ impl Regressor {
             let folder = tempfile::tempdir()?;
             let path = folder.path().join("run");
             self.write(&path)?;
-            let read = |name: &&str| Ok(fs::read(path.join(name))?);
+            // There may be no density.
+            let read = |name: &&str| match path.join(name) {
+                file if file.exists() => Ok(fs::read(file)?),
+                _ => Ok(Vec::new()),
+            };
             FILES.iter().map(read).collect()
         };
         let files = py.detach(files).map_err(of_anyhow)?;
@@ -103,6 +111,9 @@ impl Regressor {
         let open = || -> anyhow::Result<_> {
             let folder = tempfile::tempdir()?;
             for (name, bytes) in FILES.iter().zip(files) {
+                if bytes.is_empty() {
+                    continue;
+                }
                 fs::write(folder.path().join(name), bytes)?;
             }
             Self::open(folder.path())
@@ -168,6 +179,29 @@ impl Regressor {
         dict.set_item("rounding", certified.rounding)?;
         dict.set_item("proven", certified.proven)?;
         Ok(dict)
+    }
+
+    /// The logarithm of the density of every row's hidden features among those of training; None where no density was kept.
+    fn log_densities<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+        threads: usize,
+    ) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
+        let network = self.lock().network.clone();
+        let density = self.density.as_ref();
+        let (found, failed) = of_number_type!(x, T => {
+            let x = input::<T>("x", x)?;
+            let rows = self.columns.rows(slice(&x)?)?;
+            let work = |_: &Stop| {
+                familiar::log_densities(density, &network, |model| &model.layers, &self.columns, rows)
+            };
+            run_long(py, threads, |_| Ok(()), work)
+        })?;
+        if let Some(failed) = failed {
+            return Err(failed);
+        }
+        Ok(found.map_err(of_anyhow)?.map(|values| array(py, values)))
     }
 
     /// Writes the page with norms, spectra and filters beside the prior.
@@ -241,7 +275,10 @@ impl Regressor {
 }
 
 /// Of a run's folder.
-const FILES: [&str; 3] = ["config.toml", "run.json", "checkpoint.safetensors"];
+const FILES: [&str; 4] = ["config.toml", "run.json", "checkpoint.safetensors", DENSITY];
+
+/// Of the hidden features of training.
+const DENSITY: &str = "density.safetensors";
 
 /// The probabilities below the ends of the 90 % interval.
 const ENDS: [f64; 2] = [0.05, 0.95];
@@ -272,7 +309,13 @@ impl Regressor {
             columns,
             line,
             loss,
+            density: None,
         }
+    }
+
+    /// With the density of the hidden features of training.
+    pub fn with_density(self, density: Option<FeatureDensity>) -> Self {
+        Self { density, ..self }
     }
 
     /// What is done to the columns.
@@ -300,13 +343,14 @@ impl Regressor {
         })?;
         let columns = Columns::of_schema(&run.schema)?;
         let checkpoint = fs::read(run.folder.checkpoint())?;
-        Ok(Self::new(run, checkpoint, columns, String::new(), None))
+        let density = familiar::read(&path.join(DENSITY))?;
+        Ok(Self::new(run, checkpoint, columns, String::new(), None).with_density(density))
     }
 
     fn write(&self, path: &Path) -> anyhow::Result<()> {
         let folder = self.lock().folder.clone();
         folder.write_to(path, &self.checkpoint)?;
-        Ok(())
+        familiar::write(&path.join(DENSITY), self.density.as_ref())
     }
 
     fn predictive(&self, samples: usize, seed: u64) -> PredictiveConfig {

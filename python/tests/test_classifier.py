@@ -87,7 +87,23 @@ def test_uncertainty_and_scores(fitted, iris):
     np.testing.assert_allclose(total, entropy, atol=1e-5)
     np.testing.assert_allclose(aleatoric + epistemic, total, atol=1e-6)
     assert (epistemic >= 0).all()
-    np.testing.assert_array_equal(fitted.score_samples(X), -total)
+
+
+def test_scores_fall_outside_of_the_training_range(fitted, iris, tmp_path):
+    X, _ = iris
+    inside = fitted.score_samples(X)
+    for factor in (4, 20):
+        outside = fitted.score_samples(X.mean(axis=0) + factor * (X - X.mean(axis=0)))
+        assert np.median(outside) < np.quantile(inside, 0.01), factor
+    order = np.random.default_rng(0).permutation(len(X))
+    np.testing.assert_array_equal(fitted.score_samples(X[order]), inside[order])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).score_samples(X), inside)
+    path = tmp_path / "model.json"
+    fitted.save(path)
+    np.testing.assert_array_equal(CirculantClassifier.load(path).score_samples(X), inside)
+    # Whoever has only the two files of earlier versions gets minus the entropy.
+    (tmp_path / "model.density.safetensors").unlink()
+    np.testing.assert_array_equal(CirculantClassifier.load(path).score_samples(X), -fitted.uncertainty(X).total)
 
 
 def test_certificates_hold(fitted, iris):

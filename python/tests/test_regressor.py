@@ -76,7 +76,17 @@ def test_uncertainty_and_scores(fitted, data):
     total, aleatoric, epistemic = fitted.uncertainty(X)
     np.testing.assert_allclose(np.hypot(aleatoric, epistemic), total, rtol=1e-9)
     np.testing.assert_array_equal(total, fitted.predict(X, return_std=True)[1])
-    np.testing.assert_array_equal(fitted.score_samples(X), -epistemic)
+
+
+def test_scores_fall_outside_of_the_training_range(fitted, data):
+    X, _ = data
+    inside = fitted.score_samples(X)
+    for factor in (4, 20):
+        outside = fitted.score_samples(X.mean(axis=0) + factor * (X - X.mean(axis=0)))
+        assert np.median(outside) < np.quantile(inside, 0.01), factor
+    order = np.random.default_rng(0).permutation(len(X))
+    np.testing.assert_array_equal(fitted.score_samples(X[order]), inside[order])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).score_samples(X), inside)
 
 
 def test_intervals_cover(fitted):
