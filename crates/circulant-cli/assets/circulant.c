@@ -9,8 +9,8 @@
 typedef struct { float re, im; } cpx;
 
 typedef struct {
-    int kind, format, shift, rank, columns;
-    uint32_t count, stream;
+    int kind, format, shift, rank;
+    uint32_t count, stream, columns, run, sharing;
     const uint8_t *mean_scales, *mean, *factor_scales, *factor, *deviation;
     float deviation_scale;
 } gaussian;
@@ -23,7 +23,7 @@ typedef struct {
 } layer;
 
 static layer layers[CIRCULANT_LAYERS];
-static const uint8_t *normalisation, *bounds;
+static const uint8_t *normalisation, *bounds, *targets;
 static uint32_t normalised, plane_size;
 static int unit;
 static float rounding[2];
@@ -51,22 +51,30 @@ static float f16_at(const uint8_t *p) {
     return half & 0x8000u ? -value : value;
 }
 
+/* The group of value i, of an array with so many columns of a factor. */
+static uint32_t group_of(const gaussian *g, uint32_t i, uint32_t rank) {
+    if (g->columns) return i % g->columns;
+    return g->shift == 255 ? i / (g->run * rank) : i >> g->shift;
+}
 static float mean_at(const gaussian *g, uint32_t i) {
-    uint32_t group = g->columns ? i % (uint32_t)g->columns : i >> g->shift;
     if (g->format == 0) return f32_at(g->mean + 4 * (size_t)i);
     if (g->format == 1) return f16_at(g->mean + 2 * (size_t)i);
-    return (float)(int8_t)g->mean[i] * f32_at(g->mean_scales + 4 * (size_t)group);
+    return (float)(int8_t)g->mean[i] * f32_at(g->mean_scales + 4 * (size_t)group_of(g, i, 1));
 }
 static float factor_at(const gaussian *g, uint32_t i) {
     if (g->format == 0) return f32_at(g->factor + 4 * (size_t)i);
     if (g->format == 1) return f16_at(g->factor + 2 * (size_t)i);
-    return (float)(int8_t)g->factor[i] * f32_at(g->factor_scales + 4 * (size_t)(i >> g->shift));
+    return (float)(int8_t)g->factor[i] * f32_at(g->factor_scales + 4 * (size_t)group_of(g, i, (uint32_t)g->rank));
 }
 static float deviation_at(const gaussian *g, uint32_t i) {
+    uint32_t code;
     if (g->kind == 0) return 0.0f;
     if (g->format == 0) return f32_at(g->deviation + 4 * (size_t)i);
     if (g->format == 1) return f16_at(g->deviation + 2 * (size_t)i);
-    return g->deviation_scale * exp2f(-(float)g->deviation[i] / 16.0f);
+    if (g->sharing == 0) code = g->deviation[i];
+    else if (g->columns) code = (uint32_t)g->deviation[i / g->columns] + g->deviation[g->count / g->columns + i % g->columns];
+    else code = g->deviation[i / g->sharing];
+    return g->deviation_scale * exp2f(-(float)code / 16.0f);
 }
 
 static const uint8_t *array(const uint8_t **at, uint32_t count, uint32_t size) {
@@ -75,29 +83,31 @@ static const uint8_t *array(const uint8_t **at, uint32_t count, uint32_t size) {
     return start;
 }
 
-static void read_gaussian(gaussian *g, const uint8_t **at, int columns) {
+static void read_gaussian(gaussian *g, const uint8_t **at, uint32_t columns, uint32_t run) {
     const uint8_t *p = *at;
-    uint32_t size, groups;
+    uint32_t size, deviations;
     g->kind = p[0];
     g->format = p[1];
     g->shift = p[2];
     g->rank = p[3];
     g->count = u32_at(p + 4);
     g->stream = u16_at(p + 8);
+    g->sharing = u16_at(p + 10);
     g->columns = columns;
+    g->run = run;
     *at += 12;
     size = g->format == 0 ? 4u : g->format == 1 ? 2u : 1u;
-    groups = columns ? (uint32_t)columns : (g->count + (1u << g->shift) - 1u) >> g->shift;
-    if (g->format == 2) g->mean_scales = array(at, groups, 4);
+    if (g->format == 2) g->mean_scales = array(at, columns ? columns : group_of(g, g->count - 1, 1) + 1, 4);
     g->mean = array(at, g->count, size);
     if (g->kind == 2) {
         uint32_t entries = g->count * (uint32_t)g->rank;
-        if (g->format == 2) g->factor_scales = array(at, (entries + (1u << g->shift) - 1u) >> g->shift, 4);
+        if (g->format == 2) g->factor_scales = array(at, group_of(g, entries - 1, (uint32_t)g->rank) + 1, 4);
         g->factor = array(at, entries, size);
     }
     if (g->kind != 0) {
         if (g->format == 2) g->deviation_scale = f32_at(array(at, 1, 4));
-        g->deviation = array(at, g->count, size);
+        deviations = g->sharing == 0 ? g->count : columns ? g->count / columns + columns : g->count / g->sharing;
+        g->deviation = array(at, deviations, size);
     }
 }
 
@@ -114,7 +124,7 @@ static uint32_t crc32(const uint8_t *p, size_t count) {
 int circulant_init(void) {
     const uint8_t *p = circulant_model, *at;
     int l;
-    if (memcmp(p, "CIRC", 4) != 0 || u16_at(p + 4) != 1 || u32_at(p + 8) != CIRCULANT_MODEL_BYTES) return -1;
+    if (memcmp(p, "CIRC", 4) != 0 || u16_at(p + 4) != 2 || u32_at(p + 8) != CIRCULANT_MODEL_BYTES) return -1;
     if (crc32(p + 16, CIRCULANT_MODEL_BYTES - 16) != u32_at(p + 12)) return -1;
     plane_size = u32_at(p + 20) * u32_at(p + 24);
     unit = (int)(u16_at(p + 34) & 1u);
@@ -123,6 +133,8 @@ int circulant_init(void) {
     rounding[1] = f32_at(p + 48);
     normalisation = p + 56;
     at = normalisation + 8 * (size_t)normalised;
+    targets = at;
+    if (CIRCULANT_VALUES_TASK) at += 12 * CIRCULANT_CLASSES;
     bounds = u16_at(p + 34) & 2u ? at : NULL;
     if (bounds) at += 2 * CIRCULANT_CLASSES * (CIRCULANT_CLASSES - 1);
     for (l = 0; l < CIRCULANT_LAYERS; l++) {
@@ -143,8 +155,8 @@ int circulant_init(void) {
             own->inputs = own->size[0];
             own->outputs = own->kind == 1 ? own->size[0] : own->size[1];
         }
-        read_gaussian(&own->weights, &at, own->kind == 3 ? (int)own->outputs : 0);
-        read_gaussian(&own->bias, &at, 0);
+        read_gaussian(&own->weights, &at, own->kind == 3 ? own->outputs : 0, own->size[0] * own->size[1]);
+        read_gaussian(&own->bias, &at, 0, 1);
     }
     return 0;
 }
@@ -397,6 +409,36 @@ static void add_scaled(cpx *sum, cpx value, float scale) {
     sum->im += scale * value.im;
 }
 
+/* Whether the bias is part of the sums: one value per output, or one deviation for all positions of an output. */
+static int folds(const layer *own) {
+    const gaussian *bias = &own->bias;
+    return bias->rank == 0 && (bias->count == own->size[1] || bias->kind == 0 || bias->sharing == own->size[2] * own->size[3]);
+}
+
+static void add_bias_noise(const layer *own) {
+    uint32_t out = own->size[1], height = own->size[2], width = own->size[3], bins = width / 2 + 1;
+    uint32_t u, v, o, parts = PARTS(&own->weights), each = own->bias.count / out;
+    for (o = 0; o < out; o++) for (u = 0; u < height; u++) for (v = 0; v < bins; v++) {
+        cpx *root_of = channel_sums + ((size_t)o * height * bins + u * bins + v) * parts + parts - 2;
+        int real = (v == 0 || 2 * v == width) && (u == 0 || 2 * u == height);
+        float square = deviation_at(&own->bias, o * each) * deviation_at(&own->bias, o * each);
+        if (each == 1) square *= u == 0 && v == 0 ? 1.0f : 0.0f;
+        else square /= (float)(height * width) * (real ? 1.0f : 2.0f);
+        root_of[0].re += square;
+        if (!real) root_of[1].re += square;
+    }
+}
+
+static void add_bias_means(const layer *own) {
+    uint32_t out = own->size[1], height = own->size[2], width = own->size[3], bins = height * (width / 2 + 1);
+    uint32_t o, i, parts = PARTS(&own->weights), each = own->bias.count / out;
+    for (o = 0; o < out; o++) {
+        for (i = 0; i < height * width; i++) next_values[i] = mean_at(&own->bias, each == 1 ? o : o * each + i);
+        image_forward(next_values, spectrum, height, width);
+        for (i = 0; i < bins; i++) add_scaled(&channel_sums[((size_t)o * bins + i) * parts], spectrum[i], 1.0f / (float)(height * width));
+    }
+}
+
 static void prepare_sums(const layer *own) {
     uint32_t in = own->size[0], out = own->size[1], height = own->size[2], width = own->size[3], bins = width / 2 + 1;
     uint32_t u, v, c, o, parts = PARTS(&own->weights), i;
@@ -425,6 +467,7 @@ static void prepare_sums(const layer *own) {
             }
         }
     }
+    if (folds(own)) add_bias_noise(own);
     for (i = 0; i < out * height * bins; i++) {
         cpx *root_of = channel_sums + (size_t)i * parts + parts - 2;
         float a = sqrtf(root_of[0].re), b = a > 0.0f ? root_of[0].im / a : 0.0f, rest = root_of[1].re - b * b;
@@ -432,6 +475,7 @@ static void prepare_sums(const layer *own) {
         root_of[0].im = b;
         root_of[1].re = rest > 0.0f ? sqrtf(rest) : 0.0f;
     }
+    if (folds(own)) add_bias_means(own);
 }
 
 static void draw_sums(const layer *own, uint32_t o, int64_t sample) {
@@ -441,7 +485,7 @@ static void draw_sums(const layer *own, uint32_t o, int64_t sample) {
         uint32_t place = o * height * bins + i;
         const cpx *part = channel_sums + (size_t)place * parts;
         cpx value = part[0];
-        if (sample >= 0 && own->weights.kind != 0) {
+        if (sample >= 0) {
             uint32_t word = word_at(&own_noise, (uint32_t)own->weights.rank + place);
             float one = normal_of(word), two = normal_of(word << 16);
             for (r = 0; r < own->weights.rank; r++) add_scaled(&value, part[1 + r], xi[r]);
@@ -462,6 +506,7 @@ static void draw_sums(const layer *own, uint32_t o, int64_t sample) {
 static void convolve(const layer *own, uint64_t seed, int64_t sample, int weights, int summed) {
     uint32_t k;
     start_values(&own->weights, seed, sample, weights);
+    if (summed && sample >= 0) own_noise = noise_of(&own->weights, seed, sample, weights);
     if (own->kind == 1) {
         uint32_t n = own->size[0], modes = own->size[1], at = 0;
         for (k = 0; k <= n / 2; k++) {
@@ -566,7 +611,7 @@ static void forward(const float *x, uint64_t seed, int64_t sample, int weights) 
             /* The spectrum of the input serves all draws of a single hidden layer. */
             if (!summed && (l > 0 || CIRCULANT_LAYERS > 2)) load(own, x);
             convolve(own, seed, sample, weights, summed);
-            add_bias(own, seed, sample, weights, next_values);
+            if (!summed || !folds(own)) add_bias(own, seed, sample, weights, next_values);
         }
         activate(own->activation, next_values, own->outputs);
         memcpy(values + CIRCULANT_INPUTS, next_values, own->outputs * sizeof(float));
@@ -597,6 +642,15 @@ int circulant_predict(const uint8_t *bytes, const float *floats, const circulant
     for (s = 0; s < sampling->samples; s++) {
         float highest, total = 0.0f, moment = 0.0f;
         forward(values, sampling->seed, (int64_t)s, sampling->weights);
+        if (CIRCULANT_VALUES_TASK) {
+            for (k = 0; k < CIRCULANT_CLASSES; k++) {
+                float value = logits[k] * f32_at(targets + 12 * (size_t)k);
+                if (!isfinite(value)) return -1;
+                prediction->mean[k] += value;
+                squares[k] += value * value;
+            }
+            continue;
+        }
         highest = logits[0];
         for (k = 0; k < CIRCULANT_CLASSES; k++) {
             if (!isfinite(logits[k])) return -1;
@@ -610,15 +664,20 @@ int circulant_predict(const uint8_t *bytes, const float *floats, const circulant
         expected += logf(total) - moment / total;
         for (k = 0; k < CIRCULANT_CLASSES; k++) {
             float p = expf(logits[k] - highest) / total;
-            prediction->probability[k] += p;
+            prediction->mean[k] += p;
             squares[k] += p * p;
         }
     }
     for (k = 0; k < CIRCULANT_CLASSES; k++) {
-        float p = prediction->probability[k] * share, variance = squares[k] * share - p * p;
-        prediction->probability[k] = p;
+        float p = prediction->mean[k] * share, variance = squares[k] * share - p * p;
+        prediction->mean[k] = p;
         prediction->deviation[k] = variance > 0.0f ? sqrtf(variance) : 0.0f;
-        if (p > prediction->probability[prediction->class_]) prediction->class_ = k;
+        if (CIRCULANT_VALUES_TASK) {
+            prediction->mean[k] += f32_at(targets + 12 * (size_t)k + 4);
+            prediction->noise[k] = f32_at(targets + 12 * (size_t)k + 8);
+            continue;
+        }
+        if (p > prediction->mean[prediction->class_]) prediction->class_ = k;
         if (p > 0.0f) prediction->predictive_entropy -= p * logf(p);
     }
     prediction->expected_entropy = expected * share;

@@ -11,13 +11,14 @@
 
 /* What is known about one input; entropies are in nats. */
 typedef struct {
-    float probability[CIRCULANT_CLASSES]; /* averaged over the networks drawn */
-    float deviation[CIRCULANT_CLASSES];   /* over the networks drawn */
-    float predictive_entropy;             /* all uncertainty */
-    float expected_entropy;               /* what no amount of data removes */
-    float radius;                         /* of the ball in which the mean network decides the same; -1: not known */
-    int radius_class;                     /* that decision */
-    int class_;                           /* the most probable class */
+    float mean[CIRCULANT_CLASSES];      /* probabilities of classes, or values, averaged over the networks drawn */
+    float deviation[CIRCULANT_CLASSES]; /* over the networks drawn */
+    float noise[CIRCULANT_CLASSES];     /* of values: the deviation that no amount of data removes */
+    float predictive_entropy;           /* of classes: all uncertainty */
+    float expected_entropy;             /* of classes: what no amount of data removes */
+    float radius;                       /* of the ball in which the mean network decides the same; -1: not known */
+    int radius_class;                   /* that decision */
+    int class_;                         /* the most probable class */
 } circulant_prediction;
 
 /* How networks are drawn. */

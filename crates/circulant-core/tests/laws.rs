@@ -134,6 +134,36 @@ fn a_transform_is_the_sum_by_definition_and_comes_back() {
     }
 }
 
+/// In their own memory transforms are what they are elsewhere.
+#[test]
+fn transforms_in_place_are_transforms() {
+    for n in LENGTHS {
+        let mut roots = zeros(n / 2 + 1);
+        let transform = RealTransform::<f64>::new(n, &mut roots).expect("a length");
+        let mut scratch = zeros(transform.scratch_len());
+        let x = noise(4, n);
+        let (mut expected, mut half) = (zeros(n / 2 + 1), zeros(n / 2 + 1));
+        transform
+            .forward(&x, &mut expected, &mut scratch)
+            .expect("fits");
+        for (pair, x) in scratch.iter_mut().zip(x.chunks(2)) {
+            *pair = Complex::new(x[0], x[x.len() - 1]);
+        }
+        transform
+            .forward_in_place(&mut half, &mut scratch)
+            .expect("fits");
+        assert_eq!(half, expected, "length {n}");
+        transform
+            .inverse_in_place(&mut half, &mut scratch)
+            .expect("fits");
+        for (t, x) in x.iter().enumerate() {
+            let pair = scratch[t / 2];
+            let found = if t % 2 == 0 { pair.re } else { pair.im } / n as f64;
+            assert!((found - x).abs() < 1e-13 * (n as f64).sqrt(), "{n} {t}: {found} {x}");
+        }
+    }
+}
+
 #[test]
 fn a_cosine_has_one_bin() {
     let n = 12;

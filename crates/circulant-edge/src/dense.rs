@@ -7,7 +7,7 @@ use crate::layer::Layer;
 use crate::memory::{get, set};
 use crate::number::Number;
 use crate::runtime::Draws;
-use crate::values::SQUARES;
+use crate::values::{SQUARES, share_of};
 
 /// `out = x W + b` of a draw, or of the mean. Where sums are drawn in the place of weights, sum `k` is, given `x`, normal with
 /// mean `sum_t x_t mean_tk` and variance `sum_t x_t^2 deviation_tk^2`, independent of all others, as it is with drawn
@@ -38,9 +38,17 @@ pub(crate) fn dense<T: Number>(
     }
     let noise = draw.map(|draw| layer.weights.noise(draw));
     let bound = bound.unwrap_or_else(|| largest(inputs, x));
+    let product = noise.and_then(|_| product(layer, x, bound));
     let mut put = |k: usize, (mean, variance): (f32, f32)| {
         let mut sum = T::single(mean + layer.bias.mean.at::<f32>(k));
         if let Some(noise) = noise {
+            let variance = match product {
+                Some((squares, columns)) => {
+                    let share = share_of(columns.get(k).copied().unwrap_or(0));
+                    squares * (share * share)
+                }
+                None => variance,
+            };
             let variance = variance + layer.bias.variance(k);
             sum = sum + T::single(elementary::root(variance)) * noise.at(k);
         }
@@ -49,7 +57,7 @@ pub(crate) fn dense<T: Number>(
     let mut k = 0;
     while k < outputs {
         let block = BLOCK.min(outputs - k);
-        let sums = columns(layer, x, k, noise.is_some(), bound);
+        let sums = columns(layer, x, k, noise.is_some() && product.is_none(), bound);
         for &sum in sums.iter().take(block) {
             put(k, sum);
             k += 1;
@@ -65,6 +73,36 @@ fn largest<T: Number>(count: usize, x: &[Complex<T>]) -> f32 {
         largest = largest.max(if x < 0.0 { -x } else { x });
     }
     if largest > 0.0 { largest } else { 1.0 }
+}
+
+/// `sum_t x_t^2 deviation_t^2` where deviations are products of rows and columns, and the codes of the columns.
+#[inline(never)]
+fn product<'a, T: Number>(
+    layer: &Layer<'a>,
+    x: &[Complex<T>],
+    bound: f32,
+) -> Option<(f32, &'a [u8])> {
+    let deviations = layer.weights.deviation?;
+    let (rows, columns) = deviations.product()?;
+    let factor = 16384.0 / bound;
+    let square_of = |x: T, code: u8| {
+        let x = x.fraction(factor);
+        ((x * x) >> 18) as u32 * u32::from(SQUARES[usize::from(code)])
+    };
+    let mut total = 0.0;
+    for (rows, x) in rows.chunks(ROWS).zip(x.chunks(ROWS / 2)) {
+        let (pairs, last) = rows.as_chunks::<2>();
+        let mut sum = 0;
+        for ([first, second], x) in pairs.iter().zip(x) {
+            sum += square_of(x.re, *first) + square_of(x.im, *second);
+        }
+        if let ([code], Some(x)) = (last, x.get(pairs.len())) {
+            sum += square_of(x.re, *code);
+        }
+        total += sum as f32;
+    }
+    let unit = deviations.unit() * bound;
+    Some((total * (unit * unit * (1.0 / 16_777_216.0)), columns))
 }
 
 /// Columns whose sums stay in registers.
@@ -123,15 +161,33 @@ fn columns<'a, T: Number>(
             start * outputs + first,
             (start + count - 1) * outputs + first,
         );
-        let last = cut_off(codes, end);
-        let own = Rows::new(codes, from, outputs, &last);
-        let means = means(own, x, count, factor);
-        let variances = match spreads {
-            Some((codes, _)) => {
-                let last = cut_off(codes, end);
-                variances(Rows::new(codes, from, outputs, &last), x, count, factor)
-            }
-            None => [0; BLOCK],
+        let (means, variances) = if outputs < BLOCK {
+            // Blocks would overlap.
+            let rows = |codes: &'a [u8]| codes.get(from..).unwrap_or(&[]).chunks(outputs);
+            let square_of = |x: i32| ((x * x) >> 18) as u32;
+            let means = few(rows(codes), x, count, |x| x.fraction(factor) as u32, |code| {
+                i32::from(code as i8) as u32
+            });
+            let variances = few(
+                rows(spreads.map_or(&[], |(codes, _)| codes)),
+                x,
+                count,
+                |x| square_of(x.fraction(factor)),
+                |code| SQUARES[usize::from(code)].into(),
+            );
+            (means.map(|sum| sum as i32), variances)
+        } else {
+            let last = cut_off(codes, end);
+            let own = Rows::new(codes, from, outputs, &last);
+            let means = means(own, x, count, factor);
+            let variances = match spreads {
+                Some((codes, _)) => {
+                    let last = cut_off(codes, end);
+                    variances(Rows::new(codes, from, outputs, &last), x, count, factor)
+                }
+                None => [0; BLOCK],
+            };
+            (means, variances)
         };
         for (column, sum) in sums.iter_mut().enumerate() {
             sum.0 += means[column] as f32;
@@ -155,6 +211,25 @@ fn cut_off(codes: &[u8], place: usize) -> [u8; BLOCK] {
         .zip(codes)
         .for_each(|(to, from)| *to = *from);
     block
+}
+
+/// Sums over rows of few columns, modulo `2^32`.
+#[inline(never)]
+fn few<'a, T: Number>(
+    rows: impl Iterator<Item = &'a [u8]>,
+    x: &[Complex<T>],
+    count: usize,
+    value: impl Fn(T) -> u32,
+    number: impl Fn(u8) -> u32,
+) -> [u32; BLOCK] {
+    let mut sums = [0_u32; BLOCK];
+    for (t, row) in (0..count).zip(rows) {
+        let x = value(get(x, t));
+        for (sum, code) in sums.iter_mut().zip(row) {
+            *sum = sum.wrapping_add(x.wrapping_mul(number(*code)));
+        }
+    }
+    sums
 }
 
 /// `sum_t x_t code_tk`. Written out, as the sums below, so that they stay in registers.

@@ -10,7 +10,7 @@ use circulant_core::SizeError;
 pub enum EdgeError {
     /// Not a model of this kind.
     Magic,
-    /// Written by a newer version of the format.
+    /// Written in another version of the format.
     Version {
         /// The version of the file.
         found: u16,
@@ -79,6 +79,11 @@ impl fmt::Display for EdgeError {
             Self::Magic => write!(
                 f,
                 "expected a model that begins with CIRC, found something else; export one with `circulant export --to edge`"
+            ),
+            Self::Version { found } if *found < crate::VERSION => write!(
+                f,
+                "expected a model of version {}, found version {found} of an older circulant; export the run again",
+                crate::VERSION
             ),
             Self::Version { found } => write!(
                 f,

@@ -63,6 +63,7 @@ fn rounded(value: f32, bits: i32) -> i32 {
 impl Number for Fixed {
     /// Its rounding errors are no part of a file.
     const CERTIFIED: bool = false;
+    const FRACTION: u32 = 14;
 
     fn single(value: f32) -> Self {
         Self::from_bits(rounded(value, 16))
@@ -87,10 +88,8 @@ impl Number for Fixed {
         Self::from_bits(self.to_bits().wrapping_mul(code.into()))
     }
 
-    /// The weight is rounded, not what it multiplies: a scale alone would leave few digits.
-    #[inline]
-    fn times_code_of(self, _scaled: Self, code: i8, scale: f32) -> Self {
-        self * Self::from_bits(i32::from(code) << Self::FRACTION_BITS).scaled(scale)
+    fn of_sum(sum: i32, scale: f32) -> Self {
+        Self::from_bits(sum).scaled(65536.0 * scale)
     }
 
     fn scaled(self, scale: f32) -> Self {
@@ -140,6 +139,11 @@ impl Number for Fixed {
         Self::from_bits(if self.to_bits() < 0 { -tanh } else { tanh })
     }
 
+    #[inline]
+    fn coarse_tanh(self) -> Self {
+        self.tanh()
+    }
+
     fn fraction(self, factor: f32) -> i32 {
         self.scaled(factor).to_bits() >> 16
     }
@@ -170,6 +174,16 @@ impl Number for Fixed {
 
     fn held(self) -> f32 {
         f32::from_bits(self.to_bits() as u32)
+    }
+
+    #[inline(always)]
+    fn keep(integer: i32) -> Self {
+        Self::from_bits(integer)
+    }
+
+    #[inline(always)]
+    fn kept(self) -> i32 {
+        self.to_bits()
     }
 }
 

@@ -12,7 +12,20 @@ use crate::bytes::Cursor;
 use crate::memory::set;
 use crate::number::Number;
 use crate::runtime::Draws;
-use crate::values::{Blocks, Deviations, Format, Groups, Values};
+use crate::values::{Blocks, Deviations, Format, Groups, Sharing, Values};
+
+/// The number of the groups that are coordinates, in the place of the binary logarithm of a block.
+pub(crate) const COORDINATES: u8 = u8::MAX;
+
+/// What the values of a parameter are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Vector,
+    /// Coordinates of a layer of channels, so many values each.
+    Coordinates(usize),
+    /// A matrix of so many columns.
+    Matrix(usize),
+}
 
 /// Columns of `V` at most.
 pub(crate) const MAX_RANK: usize = 64;
@@ -82,12 +95,12 @@ pub(crate) struct Gaussian<'a> {
 }
 
 impl<'a> Gaussian<'a> {
-    /// Reads a posterior of `count` values; those of a dense matrix have its columns.
+    /// Reads a posterior of `count` values.
     pub(crate) fn read(
         cursor: &mut Cursor<'a>,
         what: &'static str,
         count: usize,
-        columns: Option<usize>,
+        shape: Shape,
     ) -> Result<Self, EdgeError> {
         let kind = cursor.u8()?;
         let format = Format::of(cursor.u8()?)?;
@@ -95,7 +108,7 @@ impl<'a> Gaussian<'a> {
         let rank = usize::from(cursor.u8()?);
         let found = cursor.u32()?;
         let stream = cursor.u16()?;
-        let reserved = cursor.u16()?;
+        let shared = cursor.u16()?;
         if usize::try_from(found) != Ok(count) {
             return Err(EdgeError::Mismatch {
                 what,
@@ -107,25 +120,44 @@ impl<'a> Gaussian<'a> {
         if kind > 2 {
             return value("the kind of a posterior", kind.into());
         }
-        if shift > 16 || reserved != 0 {
-            return value("the groups of a posterior", shift.into());
-        }
         let low_rank = kind == 2;
-        if low_rank != (rank > 0) || rank > MAX_RANK || (low_rank && columns.is_some()) {
+        if low_rank != (rank > 0) || rank > MAX_RANK {
             return value("the rank of a posterior", rank as u64);
         }
-        let groups = columns.map_or(Groups::Blocks(shift), Groups::Columns);
+        let (groups, factor_groups) = match shape {
+            Shape::Matrix(_) if low_rank => return value("the rank of a posterior", rank as u64),
+            Shape::Matrix(columns) if shift <= 16 => {
+                (Groups::Columns(columns), Groups::Columns(columns))
+            }
+            Shape::Coordinates(run) if shift == COORDINATES => {
+                (Groups::Runs(run), Groups::Runs(run * rank.max(1)))
+            }
+            _ if shift <= 16 => (Groups::Blocks(shift), Groups::Blocks(shift)),
+            _ => return value("the groups of a posterior", shift.into()),
+        };
+        let sharing = match (usize::from(shared), shape) {
+            (0, _) => Sharing::Own,
+            _ if format != Format::Int8 || kind == 0 => {
+                return value("the sharing of deviations", shared.into());
+            }
+            (1, Shape::Matrix(columns)) => Sharing::Product {
+                rows: count / columns,
+                columns,
+            },
+            (length, Shape::Vector) if count.is_multiple_of(length) => Sharing::Runs(length),
+            _ => return value("the sharing of deviations", shared.into()),
+        };
         let mean = Values::read(cursor, format, groups, count)?;
         let factor = if low_rank {
             let values = count.checked_mul(rank).ok_or(EdgeError::Size)?;
-            Some(Values::read(cursor, format, Groups::Blocks(shift), values)?)
+            Some(Values::read(cursor, format, factor_groups, values)?)
         } else {
             None
         };
         let deviation = if kind == 0 {
             None
         } else {
-            Some(Deviations::read(cursor, format, count)?)
+            Some(Deviations::read(cursor, format, sharing, count)?)
         };
         Ok(Self {
             count,
@@ -175,15 +207,31 @@ impl<'a> Gaussian<'a> {
         draw.counter(self.stream)
     }
 
-    /// The codes of all that is stored, if all of it is integers.
+    /// Means and deviations, if they are integers of blocks that no factor belongs to.
     pub(crate) fn codes(&self) -> Option<Codes<'a>> {
-        let mean = self.mean.blocks()?;
-        Some(Codes {
-            mean,
-            factor: self.factor.map_or(Some(mean), |factor| factor.blocks())?,
+        let mean = self.mean.blocks().filter(|_| self.rank == 0)?;
+        let deviations = self.deviation?.codes()?.0;
+        Some(Codes { mean, deviations })
+    }
+
+    /// All that is stored, if all of it is integers of runs of this length.
+    pub(crate) fn runs(&self, length: usize) -> Option<CodeRuns<'a>> {
+        let factors = match self.factor {
+            Some(factor) => factor.runs(length * self.rank)?,
+            None => &[],
+        };
+        Some(CodeRuns {
+            means: self.mean.runs(length)?,
+            factors,
             rank: self.rank,
             deviations: self.deviation?.codes()?.0,
         })
+    }
+
+    /// What a code of a value counts, and of a row of the factor.
+    pub(crate) fn scales(&self, index: usize) -> [f32; 2] {
+        let factor = self.factor.map_or(0.0, |factor| factor.scale_of(index * self.rank));
+        [self.mean.scale_of(index), factor]
     }
 
     /// Row `index` of the factor times `xi`.
@@ -214,44 +262,45 @@ impl<'a> Gaussian<'a> {
     }
 }
 
-/// A Gaussian with integers.
+/// A Gaussian with integers, without a factor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Codes<'a> {
-    pub(crate) mean: Blocks<'a>,
-    pub(crate) factor: Blocks<'a>,
-    pub(crate) rank: usize,
-    pub(crate) deviations: &'a [u8],
+    mean: Blocks<'a>,
+    deviations: &'a [u8],
 }
 
-/// Codes after each other that share a scale.
+/// A Gaussian with integers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CodeRows<'a> {
+pub(crate) struct CodeRuns<'a> {
+    means: &'a [u8],
+    factors: &'a [u8],
+    pub(crate) rank: usize,
+    deviations: &'a [u8],
+}
+
+/// Codes after each other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CodeRow<'a> {
     pub(crate) means: &'a [u8],
-    pub(crate) scale: f32,
     /// Row by row.
     pub(crate) factors: &'a [u8],
-    pub(crate) factor_scale: f32,
     pub(crate) deviations: &'a [u8],
 }
 
-impl<'a> Codes<'a> {
-    /// The codes of these values, if they share a scale.
+impl<'a> CodeRuns<'a> {
+    /// The codes of these values.
     #[inline]
-    pub(crate) fn rows(&self, first: usize, count: usize) -> Option<CodeRows<'a>> {
-        let (means, scale) = self.mean.row(first, count)?;
-        let (mut factors, mut factor_scale): (&[u8], f32) = (&[], 0.0);
-        if self.rank > 0 {
-            (factors, factor_scale) = self.factor.row(first * self.rank, count * self.rank)?;
-        }
-        Some(CodeRows {
-            means,
-            scale,
-            factors,
-            factor_scale,
+    pub(crate) fn row(&self, first: usize, count: usize) -> Option<CodeRow<'a>> {
+        let (from, to) = (first * self.rank, (first + count) * self.rank);
+        Some(CodeRow {
+            means: self.means.get(first..first + count)?,
+            factors: self.factors.get(from..to)?,
             deviations: self.deviations.get(first..first + count)?,
         })
     }
+}
 
+impl Codes<'_> {
     /// A value of a draw, if no factor belongs to it. `unit` is what a share of one stands for.
     #[inline(always)]
     pub(crate) fn draw<T: Number>(&self, index: usize, unit: f32, key: CounterKey) -> T {

@@ -4,7 +4,7 @@ use circulant_core::{HalfPlane, HalfSpectrum};
 
 use crate::EdgeError;
 use crate::bytes::Cursor;
-use crate::gaussian::Gaussian;
+use crate::gaussian::{Gaussian, Shape};
 use crate::sums;
 
 /// Values of a layer at most.
@@ -75,14 +75,14 @@ impl<'a> Layer<'a> {
             return Err(value("the head of a layer", reserved));
         }
         let mut size = |what| cursor.size(what, MAX_SIZE);
-        let (kind, weights, biases, columns) = match kind {
+        let (kind, weights, biases, shape) = match kind {
             1 => {
                 let (length, modes) = (size("a length")?, size("the modes")?);
                 let layout = HalfSpectrum::with_modes(length, modes)?;
                 short(length)?;
                 let kind = Kind::Circulant { length, modes };
                 let biases = [1, length];
-                (kind, layout.coordinates(), biases, None)
+                (kind, layout.coordinates(), biases, Shape::Vector)
             }
             2 => {
                 let channels = [size("the channels")?, size("the channels")?];
@@ -102,17 +102,19 @@ impl<'a> Layer<'a> {
                     limit,
                 };
                 let pixels = grid[0] * grid[1];
-                (kind, weights, [channels[1], channels[1] * pixels], None)
+                let biases = [channels[1], channels[1] * pixels];
+                let shape = Shape::Coordinates(channels[0] * channels[1]);
+                (kind, weights, biases, shape)
             }
             3 => {
                 let (inputs, outputs) = (size("the inputs")?, size("the outputs")?);
                 let weights = limited(&[inputs, outputs])?;
                 let kind = Kind::Dense { inputs, outputs };
-                (kind, weights, [outputs; 2], Some(outputs))
+                (kind, weights, [outputs; 2], Shape::Matrix(outputs))
             }
             other => return Err(value("the kind of a layer", other)),
         };
-        let weights = Gaussian::read(cursor, "the weights of a layer", weights, columns)?;
+        let weights = Gaussian::read(cursor, "the weights of a layer", weights, shape)?;
         let biases = {
             // One bias for all, or one each: the count says which.
             let count = cursor.rest().get(4..8).and_then(<[u8]>::first_chunk);
@@ -123,7 +125,7 @@ impl<'a> Layer<'a> {
                 biases[0]
             }
         };
-        let bias = Gaussian::read(cursor, "the bias of a layer", biases, None)?;
+        let bias = Gaussian::read(cursor, "the bias of a layer", biases, Shape::Vector)?;
         Ok(Self {
             kind,
             activation,

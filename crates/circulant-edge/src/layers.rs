@@ -8,6 +8,7 @@ use crate::gaussian::{Draw, Drawn};
 use crate::layer::{Activation, Kind, Layer};
 use crate::memory::{Work, get, set};
 use crate::number::Number;
+use crate::pixels::Pixels;
 use crate::runtime::Draws;
 use crate::sums;
 
@@ -48,7 +49,7 @@ pub(crate) fn fill_roots<T: Number>(kind: Kind, roots: &mut [Complex<T>]) {
 pub(crate) fn load<T: Number>(
     layer: &Layer<'_>,
     roots: &[Complex<T>],
-    value: &dyn Fn(usize) -> T,
+    pixels: &Pixels<'_, '_>,
     sums: bool,
     input: &mut [Complex<T>],
     work: &mut Work<'_, T>,
@@ -58,8 +59,9 @@ pub(crate) fn load<T: Number>(
             let transform = RealTransform::with_roots(length, roots)?;
             let input = &mut input[..transform.bins()];
             let scratch = &mut work.output[..transform.scratch_len()];
-            transform.forward_of(value, 0, input, scratch)?;
-            divide(input, length);
+            pixels.fill(0, length, &mut scratch[..length.div_ceil(2)]);
+            transform.forward_in_place(input, scratch)?;
+            sums::divide(input, length);
         }
         Kind::Bccb {
             channels,
@@ -70,35 +72,21 @@ pub(crate) fn load<T: Number>(
             let operator = BccbOperator::with_roots(&plane, channels, roots)?;
             if sums {
                 let sums = &mut input[..layer.sums_len()];
-                sums::prepare(
-                    &layer.weights,
-                    &operator,
-                    channels,
-                    value,
-                    sums,
-                    work.spectrum,
-                )?;
-                return Ok(());
+                return sums::prepare(layer, &operator, channels, pixels, sums, work.spectrum);
             }
-            let pixels = grid[0] * grid[1];
+            let size = grid[0] * grid[1];
             let spectra = &mut input[..channels[0] * plane.bins()];
             let line = &mut work.spectrum[..operator.line_len()];
             for (channel, spectrum) in spectra.chunks_exact_mut(plane.bins()).enumerate() {
-                operator.spectrum_of(value, channel * pixels, spectrum, line)?;
+                operator.spectrum_of(&|at| pixels.at(at), channel * size, spectrum, line)?;
             }
-            divide(spectra, pixels);
+            sums::divide(spectra, size);
         }
         Kind::Dense { inputs, .. } => {
-            (0..inputs).for_each(|index| set(input, index, value(index)));
+            pixels.fill(0, inputs, &mut input[..inputs.div_ceil(2)]);
         }
     }
     Ok(())
-}
-
-fn divide<T: Number>(spectrum: &mut [Complex<T>], by: usize) {
-    for bin in spectrum {
-        *bin = Complex::new(bin.re.divided(by), bin.im.divided(by));
-    }
 }
 
 /// A hidden layer with its activation: fills `work.output`.
@@ -133,10 +121,15 @@ pub(crate) fn hidden<T: Number>(
             dense(layer, x, draw, bound, out, work.xi);
         }
     }
-    if !matches!(layer.kind, Kind::Dense { .. }) {
+    let done = matches!(layer.kind, Kind::Dense { .. })
+        || matches!(from, Origin::Sums(_)) && sums::folds(layer);
+    if !done {
         add_bias(layer, draw, work);
     }
-    activate(layer.activation, layer.outputs(), work.output)
+    // What integers follow.
+    let coarse = draw.is_some_and(|draw| draw.draws == Draws::Sums)
+        && layer.weights.mean.codes().is_some();
+    activate(layer.activation, coarse, layer.outputs(), work.output)
 }
 
 fn circulant<T: Number>(
@@ -158,7 +151,7 @@ fn circulant<T: Number>(
         Origin::Between => {
             let between = &work.between;
             transform.forward_of(&|index| get(between, index), 0, spectrum, scratch)?;
-            divide(spectrum, length);
+            sums::divide(spectrum, length);
         }
     }
     multiply(&layout, &layer.weights.values(draw, work.xi), spectrum);
@@ -203,7 +196,7 @@ fn bccb<T: Number>(
             let value = |pixel: usize| get(between, pixel);
             operator.spectrum_of(&value, channel * pixels, spectrum, line)?;
         }
-        divide(own, pixels);
+        sums::divide(own, pixels);
     }
     for output in 0..channels[1] {
         match from {
@@ -238,7 +231,6 @@ fn add_bias<T: Number>(layer: &Layer<'_>, draw: Option<Draw>, work: &mut Work<'_
     };
     // One bias for every value costs as much as all the rest: codes are looked up without asking for the format.
     if let (Some(codes), Some(draw)) = (bias.codes(), draw)
-        && bias.rank == 0
         && draw.draws == Draws::Sums
     {
         let (key, unit) = (bias.counter(draw), bias.unit());
@@ -264,32 +256,47 @@ fn add_bias<T: Number>(layer: &Layer<'_>, draw: Option<Draw>, work: &mut Work<'_
 #[inline(never)]
 fn activate<T: Number>(
     activation: Activation,
+    coarse: bool,
     count: usize,
     values: &mut [Complex<T>],
 ) -> Result<(), EdgeError> {
-    // Integers would hide what is no number.
-    if !(0..count).all(|index| get(values, index).is_sound()) {
-        return Err(EdgeError::NotFinite {
-            what: "the values of a layer",
-        });
+    // Of an odd number the last half pair is nobody's.
+    if !count.is_multiple_of(2) {
+        set(values, count, T::zero());
     }
     let pairs = &mut values[..count.div_ceil(2)];
-    let each = |pairs: &mut [Complex<T>], f: fn(T) -> T| {
-        for pair in pairs {
-            *pair = Complex::new(f(pair.re), f(pair.im));
-        }
-    };
-    match activation {
-        Activation::Identity => {}
+    let sound = match activation {
+        Activation::Identity => each(pairs, |x| x),
+        Activation::Tanh if coarse => each(pairs, T::coarse_tanh),
         Activation::Tanh => each(pairs, T::tanh),
         Activation::Relu => each(pairs, |x| if x > T::zero() { x } else { T::zero() }),
         Activation::MaxMin => {
+            let sound = each(pairs, |x| x);
             for pair in &mut pairs[..count / 2] {
                 if pair.re > pair.im {
                     *pair = Complex::new(pair.im, pair.re);
                 }
             }
+            sound
         }
+    };
+    // Integers would hide what is no number.
+    if sound {
+        Ok(())
+    } else {
+        Err(EdgeError::NotFinite {
+            what: "the values of a layer",
+        })
     }
-    Ok(())
+}
+
+/// Puts a function of every value in its place; whether all of them were numbers.
+#[inline(always)]
+fn each<T: Number>(pairs: &mut [Complex<T>], f: impl Fn(T) -> T) -> bool {
+    let mut sound = true;
+    for pair in pairs {
+        sound &= pair.re.is_sound() && pair.im.is_sound();
+        *pair = Complex::new(f(pair.re), f(pair.im));
+    }
+    sound
 }

@@ -34,12 +34,14 @@ mod dense;
 mod error;
 mod fixed;
 mod gaussian;
+mod integers;
 mod layer;
 mod layers;
 mod memory;
 pub mod model;
 pub mod moments;
 mod number;
+mod pixels;
 mod prediction;
 mod runtime;
 mod sums;
@@ -47,15 +49,17 @@ mod values;
 #[cfg(feature = "write")]
 pub mod write;
 
-/// The newest version of the format that this crate reads.
-pub const VERSION: u16 = 1;
+/// The version of the format that this crate reads.
+pub const VERSION: u16 = 2;
 
 pub use circulant_core::random::QUANTILES;
 pub use circulant_core::{Complex, Fixed};
 pub use error::EdgeError;
+pub use integers::bits as sum_bits;
 pub use layer::Activation;
 pub use model::{Model, Task};
 pub use number::Number;
+pub use pixels::Input;
 pub use prediction::{Prediction, Radius};
-pub use runtime::{Draws, Input, Runtime, Sampling};
+pub use runtime::{Draws, Runtime, Sampling};
 pub use values::Format;

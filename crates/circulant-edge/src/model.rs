@@ -22,8 +22,10 @@
 //!
 //! Sizes are length and modes; channels in and out, height, width and the largest radius of the mask (`HalfPlane::limit`, u64); inputs and outputs. A
 //! posterior is its kind (0 point, 1 independent, 2 low-rank), number format (0 f32, 1 f16, 2 int8), binary logarithm of
-//! the block that shares a scale, rank, count (4), stream of noise (2), two zeros; then the mean, the low-rank factor
-//! `[count, rank]` and the deviations, arrays that are filled up to a multiple of four bytes.
+//! the block that shares a scale (255: the values of a coordinate share one), rank, count (4), stream of noise (2), sharing of
+//! deviations (2: 0 none; of a matrix 1, products of a number per row and a share per column; of a vector how many neighbours have
+//! the same; int8 alone); then the mean, the low-rank factor `[count, rank]` and the deviations, arrays that are filled up to a
+//! multiple of four bytes.
 
 use crate::bytes::{Cursor, crc32, f32_at};
 use crate::layer::{Activation, Kind, Layer, MAX_SIZE, limited, value};
@@ -80,11 +82,8 @@ impl<'a> Model<'a> {
             return Err(EdgeError::Magic);
         }
         let version = cursor.u16()?;
-        if version > VERSION {
+        if version != VERSION {
             return Err(EdgeError::Version { found: version });
-        }
-        if version == 0 {
-            return Err(value("the version", version));
         }
         let task = match cursor.u16()? {
             0 => Task::Classes,

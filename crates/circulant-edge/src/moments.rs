@@ -88,6 +88,9 @@ fn spread<T: Number>(layer: &Layer<'_>, input: Origin<'_, T>, channel: usize) ->
         }
         _ => return 0.0,
     };
+    if matches!(input, Origin::Sums(_)) && sums::folds(layer) {
+        return own;
+    }
     let biases = layer.bias.count;
     own + layer.bias.variance(if biases > 1 { channel } else { 0 })
 }

@@ -10,6 +10,9 @@ pub trait Number: Scalar {
     /// Whether rounding errors are those that a certificate of the file allows for.
     const CERTIFIED: bool;
 
+    /// Numbers below one times two to this, as integers, are all that [`Self::fraction`] makes.
+    const FRACTION: u32;
+
     /// The nearest number.
     fn single(value: f32) -> Self;
 
@@ -25,8 +28,8 @@ pub trait Number: Scalar {
     /// Times a code.
     fn times_code(self, code: i8) -> Self;
 
-    /// `self * code * scale`, where `scaled` is `self * scale`, perhaps rounded.
-    fn times_code_of(self, scaled: Self, code: i8, scale: f32) -> Self;
+    /// `sum * scale` of a sum of integers.
+    fn of_sum(sum: i32, scale: f32) -> Self;
 
     /// Times a scale of codes.
     fn scaled(self, scale: f32) -> Self;
@@ -43,7 +46,10 @@ pub trait Number: Scalar {
     /// Hyperbolic tangent.
     fn tanh(self) -> Self;
 
-    /// Times a factor that makes it at most `2^14`, as an integer.
+    /// Hyperbolic tangent within 2e-4, for values that are rounded to `2^-14` next.
+    fn coarse_tanh(self) -> Self;
+
+    /// Times a factor that makes it at most `2^FRACTION`, as an integer.
     fn fraction(self, factor: f32) -> i32;
 
     /// A product of small numbers, in the units of [`Self::fine_root`].
@@ -63,10 +69,17 @@ pub trait Number: Scalar {
 
     /// The f32 that was kept.
     fn held(self) -> f32;
+
+    /// Keeps an integer in the place of a number.
+    fn keep(integer: i32) -> Self;
+
+    /// The integer that was kept.
+    fn kept(self) -> i32;
 }
 
 impl Number for f32 {
     const CERTIFIED: bool = true;
+    const FRACTION: u32 = 24;
 
     #[inline(always)]
     fn single(value: f32) -> Self {
@@ -95,8 +108,8 @@ impl Number for f32 {
     }
 
     #[inline(always)]
-    fn times_code_of(self, scaled: Self, code: i8, _scale: f32) -> Self {
-        scaled.times_code(code)
+    fn of_sum(sum: i32, scale: f32) -> Self {
+        sum as f32 * scale
     }
 
     #[inline(always)]
@@ -122,6 +135,18 @@ impl Number for f32 {
     #[inline(always)]
     fn tanh(self) -> Self {
         elementary::tanh(self)
+    }
+
+    /// The seventh convergent of Lambert's continued fraction, within 8e-5.
+    #[inline(always)]
+    fn coarse_tanh(self) -> Self {
+        const END: f32 = 4.8;
+        let x = if self > END { END } else { self };
+        let x = if x < -END { -END } else { x };
+        let square = x * x;
+        let above = ((square + 378.0) * square + 17_325.0) * square + 135_135.0;
+        let below = ((28.0 * square + 3_150.0) * square + 62_370.0) * square + 135_135.0;
+        x * above / below
     }
 
     #[inline(always)]
@@ -157,5 +182,32 @@ impl Number for f32 {
     #[inline(always)]
     fn held(self) -> f32 {
         self
+    }
+
+    #[inline(always)]
+    fn keep(integer: i32) -> Self {
+        Self::from_bits(integer as u32)
+    }
+
+    #[inline(always)]
+    fn kept(self) -> i32 {
+        self.to_bits() as i32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    #[test]
+    fn the_coarse_tanh_is_within_a_ten_thousandth() {
+        for step in -100_000..=100_000 {
+            let x = step as f32 * 1e-4;
+            let error = f64::from(Number::coarse_tanh(x)) - f64::from(x).tanh();
+            assert!(error.abs() < 8e-5, "{x}: {error}");
+        }
+        assert!(Number::coarse_tanh(f32::NAN).is_nan());
     }
 }

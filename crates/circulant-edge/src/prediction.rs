@@ -23,11 +23,12 @@ pub(crate) struct Tally<'m, 'a, T> {
 /// What a network says about one input.
 ///
 /// Probabilities are those of classes, averaged over posterior samples; entropies are in nats. For a
-/// task of values, see [`Self::mean`] and [`Self::deviation`].
+/// task of values, see [`Self::mean`], [`Self::deviation`] and [`Self::noise`].
 #[derive(Debug, Clone, Copy)]
 pub struct Prediction<'m, T> {
     heads: &'m [Complex<T>],
     outputs: usize,
+    task: Task,
     /// The most probable class, the first of equals.
     pub class: usize,
     /// The entropy of the averaged probabilities: all uncertainty.
@@ -196,6 +197,10 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
             };
             set(self.heads, sums, T::hold(mean));
             set(self.heads, squares, T::hold(elementary::root(variance)));
+            if self.model.task() == Task::Values {
+                let place = self.place(MEAN, k);
+                set(self.heads, place, T::hold(self.model.target(k)[2]));
+            }
             if mean > best {
                 (class, best) = (k, mean);
             }
@@ -209,6 +214,7 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
             predictive_entropy: entropy,
             expected_entropy: self.expected_entropy * share,
             radius,
+            task: self.model.task(),
             heads: self.heads,
         }
     }
@@ -233,9 +239,20 @@ impl<T: Number> Prediction<'_, T> {
         self.part(SQUARES, k)
     }
 
+    /// The standard deviation of the noise around value `k`: what no amount of data removes. Zero for a class.
+    pub fn noise(&self, k: usize) -> f32 {
+        match self.task {
+            Task::Values => self.part(MEAN, k),
+            Task::Classes => 0.0,
+        }
+    }
+
     /// The logit of class `k` at the posterior's mean, if a radius was asked for.
     pub fn mean_logit(&self, k: usize) -> f32 {
-        self.part(MEAN, k)
+        match self.task {
+            Task::Values => 0.0,
+            Task::Classes => self.part(MEAN, k),
+        }
     }
 
     fn part(&self, part: usize, k: usize) -> f32 {

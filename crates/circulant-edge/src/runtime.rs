@@ -11,16 +11,8 @@ use crate::memory::{Parts, Plan, Work};
 use crate::model::{Model, Task, check_samples};
 use crate::moments;
 use crate::number::Number;
+use crate::pixels::{Input, Pixels};
 use crate::prediction::{Prediction, Tally};
-
-/// One input, `[channels, height, width]`.
-#[derive(Debug, Clone, Copy)]
-pub enum Input<'i> {
-    /// Pixels, which the model scales and normalises.
-    Bytes(&'i [u8]),
-    /// Floats, which the model normalises.
-    Floats(&'i [f32]),
-}
 
 /// What is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -207,7 +199,6 @@ impl<'a, 'm, T: Number> Runtime<'a, 'm, T> {
         if let Some(first) = model.layers().next() {
             sums = draws == Draws::Sums && first.sums_len() > 0;
             let roots = &parts.roots[..first.roots_len()];
-            let value = |index: usize| value.at(index);
             layers::load(&first, roots, &value, sums, parts.input, &mut parts.work)?;
         }
         Ok(Loaded {
@@ -226,48 +217,6 @@ struct Loaded<'a, 'm, T> {
     /// Whether the place holds sums over channels.
     sums: bool,
     norm: f32,
-}
-
-/// Normalised values of an input.
-struct Pixels<'a, 'i> {
-    model: Model<'a>,
-    source: Input<'i>,
-    /// Scale and offset, if all values have the same.
-    common: Option<[f32; 2]>,
-}
-
-impl<'a, 'i> Pixels<'a, 'i> {
-    fn new(model: &Model<'a>, source: Input<'i>) -> Self {
-        let mut pixels = Self {
-            model: *model,
-            source,
-            common: None,
-        };
-        if model.is_normalised_alike() {
-            pixels.common = Some(pixels.affine(0));
-        }
-        pixels
-    }
-
-    /// Scale and offset of a byte.
-    fn affine(&self, index: usize) -> [f32; 2] {
-        let (mean, deviation) = self.model.normalisation(index);
-        let divisor = if self.model.unit { 255.0 } else { 1.0 };
-        [1.0 / (divisor * deviation), -mean / deviation]
-    }
-
-    fn at<T: Number>(&self, index: usize) -> T {
-        match self.source {
-            Input::Bytes(bytes) => {
-                let [scale, offset] = self.common.unwrap_or_else(|| self.affine(index));
-                T::pixel(bytes[index], scale, offset)
-            }
-            Input::Floats(floats) => {
-                let (mean, deviation) = self.model.normalisation(index);
-                T::single((floats[index] - mean) / deviation)
-            }
-        }
-    }
 }
 
 /// The logits of a draw, or of the posterior's mean.

@@ -7,17 +7,27 @@
 //! `Var Re = sum s^2 Xre^2 + t^2 Xim^2`, `Cov = sum (s^2 - t^2) Xre Xim`, `Var Im = sum s^2 Xim^2 + t^2 Xre^2`.
 //!
 //! All of it is computed once per input, while its channels are transformed one after the other: no spectrum of an input is
-//! kept, and a draw takes two normal numbers per bin, however many channels there are.
+//! kept, and a draw takes two normal numbers per bin, however many channels there are. A channel whose bytes are all the same
+//! has one bin, and takes no transform. Where a coordinate has one scale for all channels, and both coordinates of a bin the same
+//! one, `M` and `F` are sums of integers ([`Integers`]).
+//!
+//! A bias becomes part of the bins: its mean has a spectrum, and independent values of one deviation `s` at `n` positions are
+//! independent bins of the variance `s^2/n` (half of it in either part of a complex bin), so that nothing is left to draw for
+//! them ([`folds`]).
 //!
 //! Per bin and output memory holds `M`, `F_1, ..., F_R` and the two columns of the root of the covariance, `(a, b)` and
 //! `(c, 0)`: `Re += a g`, `Im += b g + c g'`.
 
+use circulant_core::elementary::root;
 use circulant_core::{BccbOperator, Bin, Complex, HalfPlane};
 
-use crate::gaussian::{CodeRows, Draw, Gaussian};
+use crate::EdgeError;
+use crate::gaussian::{Draw, Gaussian};
+use crate::integers::Integers;
+use crate::layer::{Kind, Layer};
 use crate::memory::{get, set};
 use crate::number::Number;
-use crate::values::SQUARES;
+use crate::pixels::Pixels;
 
 /// Complex numbers per bin and output.
 pub(crate) fn parts(rank: usize) -> usize {
@@ -29,7 +39,25 @@ pub(crate) fn pay(channels: [usize; 2], rank: usize) -> bool {
     channels[1].saturating_mul(parts(rank)) <= channels[0]
 }
 
-/// Adds an input channel with this spectrum. Deviations are counted in the unit of their array.
+/// Whether the bias of a layer is part of its sums: one value per output, or one deviation for all positions of an output.
+pub(crate) fn folds(layer: &Layer<'_>) -> bool {
+    let Kind::Bccb { channels, grid, .. } = layer.kind else {
+        return false;
+    };
+    let bias = &layer.bias;
+    let alike = bias.count == channels[1]
+        || bias.deviation.is_none_or(|own| own.is_the_same_for(grid[0] * grid[1]));
+    alike && bias.rank == 0
+}
+
+/// What a share of one stands for among the deviations of the weights; not zero.
+fn unit(weights: &Gaussian<'_>) -> f32 {
+    let unit = weights.unit();
+    if unit > 0.0 { unit } else { 1.0 }
+}
+
+/// Adds an input channel with this spectrum, weights of any format. Deviations are counted in the unit of their array.
+#[inline(never)]
 fn add<T: Number>(
     weights: &Gaussian<'_>,
     plane: &HalfPlane,
@@ -38,8 +66,9 @@ fn add<T: Number>(
     spectrum: &[Complex<T>],
     sums: &mut [Complex<T>],
 ) {
-    let (outputs, parts) = (channels[1], parts(weights.rank));
-    let codes = weights.codes();
+    let (outputs, rank) = (channels[1], weights.rank);
+    let parts = parts(rank);
+    let unit = 1.0 / unit(weights);
     let bins = sums.chunks_exact_mut(outputs * parts);
     for ((bin, &x), sums) in plane.iter().zip(spectrum).zip(bins) {
         let (coordinate, count, conjugate) = match bin {
@@ -51,83 +80,24 @@ fn add<T: Number>(
         // The real coordinate multiplies x, the imaginary one ix.
         let turned = Complex::new(-x.im, x.re);
         let factors = [x, if conjugate { -turned } else { turned }];
-        for (part, &x) in factors.iter().take(count).enumerate() {
+        for (part, x) in factors.into_iter().take(count).enumerate() {
             let first = ((coordinate + part) * channels[0] + input) * outputs;
             let (re, im) = (x.re.fine_product(x.re), x.im.fine_product(x.im));
             let squares = [re, x.re.fine_product(x.im), im];
-            let term = Term { x, squares };
-            match codes.and_then(|codes| codes.rows(first, outputs)) {
-                Some(rows) => term.add_codes(rows, weights.rank, sums),
-                None => term.add_any(weights, first, sums),
-            }
-        }
-    }
-}
-
-/// What a coordinate is multiplied by.
-#[derive(Clone, Copy)]
-struct Term<T> {
-    x: Complex<T>,
-    /// Products of its parts, fine.
-    squares: [T; 3],
-}
-
-impl<T: Number> Term<T> {
-    /// Adds the coordinates of all outputs.
-    #[inline(always)]
-    fn add_codes(self, rows: CodeRows<'_>, rank: usize, sums: &mut [Complex<T>]) {
-        let own = Complex::new(self.x.re.scaled(rows.scale), self.x.im.scaled(rows.scale));
-        let scale = rows.factor_scale;
-        let shared = Complex::new(self.x.re.scaled(scale), self.x.im.scaled(scale));
-        let [re, cross, im] = self.squares;
-        let mut factors = rows.factors;
-        let mut sums = sums;
-        for (&code, &deviation) in rows.means.iter().zip(rows.deviations) {
-            let Some((mean, rest)) = sums.split_first_mut() else {
-                return;
-            };
-            mean.re = mean.re + self.x.re.times_code_of(own.re, code as i8, rows.scale);
-            mean.im = mean.im + self.x.im.times_code_of(own.im, code as i8, rows.scale);
-            let (Some((codes, left)), Some((values, rest))) = (
-                factors.split_at_checked(rank),
-                rest.split_at_mut_checked(rank),
-            ) else {
-                return;
-            };
-            for (value, &code) in values.iter_mut().zip(codes) {
-                value.re = value.re + self.x.re.times_code_of(shared.re, code as i8, scale);
-                value.im = value.im + self.x.im.times_code_of(shared.im, code as i8, scale);
-            }
-            factors = left;
-            let Some((roots, rest)) = rest.split_first_chunk_mut::<2>() else {
-                return;
-            };
-            let square = SQUARES[usize::from(deviation)];
-            roots[0].re = roots[0].re + re.fraction_of(square);
-            roots[0].im = roots[0].im + cross.fraction_of(square);
-            roots[1].re = roots[1].re + im.fraction_of(square);
-            sums = rest;
-        }
-    }
-
-    /// The same from numbers of any format.
-    #[inline(never)]
-    fn add_any(&self, weights: &Gaussian<'_>, first: usize, sums: &mut [Complex<T>]) {
-        let rank = weights.rank;
-        let unit = 1.0 / weights.unit();
-        for (index, sums) in sums.chunks_exact_mut(parts(rank)).enumerate() {
-            let index = first + index;
-            sums[0] = sums[0] + self.x.scale(weights.mean.at(index));
-            for column in 0..rank {
-                let weight = weights.factor_at(index, column);
-                sums[1 + column] = sums[1 + column] + self.x.scale(weight);
-            }
-            if let Some(deviations) = weights.deviation {
-                let share = deviations.at(index) * unit;
-                let squares = self.squares.map(|product| product.scaled(share * share));
-                let (diagonal, last) = (rank + 1, rank + 2);
-                sums[diagonal] = sums[diagonal] + Complex::new(squares[0], squares[1]);
-                sums[last].re = sums[last].re + squares[2];
+            for (index, sums) in sums.chunks_exact_mut(parts).enumerate() {
+                let index = first + index;
+                sums[0] = sums[0] + x.scale(weights.mean.at(index));
+                for column in 0..rank {
+                    let weight = weights.factor_at(index, column);
+                    sums[1 + column] = sums[1 + column] + x.scale(weight);
+                }
+                if let Some(deviations) = weights.deviation {
+                    let share = deviations.at(index) * unit;
+                    let squares = squares.map(|product| product.scaled(share * share));
+                    let (diagonal, last) = (rank + 1, rank + 2);
+                    sums[diagonal] = sums[diagonal] + Complex::new(squares[0], squares[1]);
+                    sums[last].re = sums[last].re + squares[2];
+                }
             }
         }
     }
@@ -191,8 +161,7 @@ pub(crate) fn spectrum<T: Number>(
     spectrum: &mut [Complex<T>],
 ) {
     let rank = weights.rank;
-    let key = draw.filter(|_| weights.deviation.is_some());
-    let key = key.map(|draw| weights.counter(draw));
+    let key = draw.map(|draw| weights.counter(draw));
     if let Some(key) = key {
         let normal = |column| T::normal(key.normal(column as u32));
         (0..rank).for_each(|column| set(xi, column, normal(column)));
@@ -232,25 +201,144 @@ fn fill<T: Number>(plane: &HalfPlane, spectrum: &mut [Complex<T>]) {
 
 /// Transforms the channels of an input and makes their sums.
 pub(crate) fn prepare<T: Number>(
-    weights: &Gaussian<'_>,
+    layer: &Layer<'_>,
     operator: &BccbOperator<'_, T>,
     channels: [usize; 2],
-    value: &dyn Fn(usize) -> T,
+    pixels: &Pixels<'_, '_>,
     sums: &mut [Complex<T>],
     work: &mut [Complex<T>],
-) -> Result<(), circulant_core::SizeError> {
-    let plane = operator.layout();
-    let pixels = plane.height() * plane.width();
+) -> Result<(), EdgeError> {
+    let (weights, plane) = (&layer.weights, operator.layout());
+    let size = plane.height() * plane.width();
     let (spectrum, line) = work.split_at_mut(plane.bins());
     let line = &mut line[..operator.line_len()];
+    let bound = pixels.bound::<T>();
+    // No step of a transform exceeds four times the sum of its values.
+    if !(4.0 * bound * size as f32).is_finite() {
+        return Err(EdgeError::NotFinite {
+            what: "the values of a layer",
+        });
+    }
+    let integers = Integers::of::<T>(weights, plane, channels, bound);
     sums.fill(Complex::new(T::zero(), T::zero()));
     for input in 0..channels[0] {
-        operator.spectrum_of(value, input * pixels, spectrum, line)?;
-        for bin in spectrum.iter_mut() {
-            *bin = Complex::new(bin.re.divided(pixels), bin.im.divided(pixels));
+        let first = input * size;
+        let mut bins = 1;
+        match pixels.constant(first, size) {
+            Some(value) => spectrum[0] = Complex::new(value, T::zero()),
+            None => {
+                transform(pixels, first, operator, spectrum, line)?;
+                divide(spectrum, size);
+                bins = spectrum.len();
+            }
         }
-        add(weights, plane, channels, input, spectrum, sums);
+        match &integers {
+            Some(integers) => integers.add(plane, input, &spectrum[..bins], sums),
+            None => add(weights, plane, channels, input, &spectrum[..bins], sums),
+        }
     }
-    finish(weights.rank, weights.unit(), sums);
+    if let Some(integers) = &integers {
+        integers.finish(weights, plane, sums);
+    }
+    if folds(layer) {
+        add_noise(layer, plane, channels, sums);
+    }
+    finish(weights.rank, unit(weights), sums);
+    if folds(layer) {
+        add_bias(layer, operator, channels, sums, spectrum, line)?;
+    }
+    Ok(())
+}
+
+/// The spectrum of a channel.
+fn transform<T: Number>(
+    pixels: &Pixels<'_, '_>,
+    first: usize,
+    operator: &BccbOperator<'_, T>,
+    spectrum: &mut [Complex<T>],
+    line: &mut [Complex<T>],
+) -> Result<(), EdgeError> {
+    let plane = operator.layout();
+    if plane.height() == 1 {
+        let rows = operator.rows();
+        let line = &mut line[..rows.scratch_len()];
+        let pairs = plane.width().div_ceil(2);
+        pixels.fill(first, plane.width(), &mut line[..pairs]);
+        rows.forward_in_place(spectrum, line)?;
+    } else {
+        operator.spectrum_of(&|index| pixels.at(index), first, spectrum, line)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn divide<T: Number>(spectrum: &mut [Complex<T>], by: usize) {
+    for bin in spectrum {
+        *bin = Complex::new(bin.re.divided(by), bin.im.divided(by));
+    }
+}
+
+/// Adds the variances of the bias of every output to those of its bins.
+fn add_noise<T: Number>(
+    layer: &Layer<'_>,
+    plane: &HalfPlane,
+    channels: [usize; 2],
+    sums: &mut [Complex<T>],
+) {
+    let (bias, rank) = (&layer.bias, layer.weights.rank);
+    let Some(deviations) = bias.deviation else {
+        return;
+    };
+    let (outputs, size) = (channels[1], plane.height() * plane.width());
+    let single = bias.count == outputs;
+    let rows = sums.chunks_exact_mut(outputs * parts(rank));
+    for (place, row) in rows.enumerate() {
+        let (u, v) = (place / plane.columns(), place % plane.columns());
+        let real = plane.multiplicity(u, v) == 1 && (u == 0 || 2 * u == plane.height());
+        // A bias of one value is the same at all positions.
+        let share = match (single, real) {
+            (true, _) if place == 0 => 1.0,
+            (true, _) => return,
+            (false, true) => root(1.0 / size as f32),
+            (false, false) => root(0.5 / size as f32),
+        };
+        for (output, bin) in row.chunks_exact_mut(parts(rank)).enumerate() {
+            let own = deviations.at(if single { output } else { output * size });
+            let own = T::single(own * share / unit(&layer.weights));
+            let square = own.fine_product(own);
+            bin[rank + 1].re = bin[rank + 1].re + square;
+            if !single && !real {
+                bin[rank + 2].re = bin[rank + 2].re + square;
+            }
+        }
+    }
+}
+
+/// Adds the spectra of the means of the bias.
+fn add_bias<T: Number>(
+    layer: &Layer<'_>,
+    operator: &BccbOperator<'_, T>,
+    channels: [usize; 2],
+    sums: &mut [Complex<T>],
+    spectrum: &mut [Complex<T>],
+    line: &mut [Complex<T>],
+) -> Result<(), EdgeError> {
+    let (plane, mean) = (operator.layout(), &layer.bias.mean);
+    let (outputs, size) = (channels[1], plane.height() * plane.width());
+    let parts = parts(layer.weights.rank);
+    for output in 0..outputs {
+        let mut bins = 1;
+        if layer.bias.count == outputs {
+            spectrum[0] = Complex::new(mean.at(output), T::zero());
+        } else {
+            let value = |index: usize| mean.at(index);
+            operator.spectrum_of(&value, output * size, spectrum, line)?;
+            divide(spectrum, size);
+            bins = spectrum.len();
+        }
+        let own = sums.iter_mut().skip(output * parts).step_by(outputs * parts);
+        for (sum, bin) in own.zip(&spectrum[..bins]) {
+            *sum = *sum + *bin;
+        }
+    }
     Ok(())
 }

@@ -5,8 +5,9 @@
 //! | f32, f16 | itself | itself |
 //! | int8 | code times the scale of its group | scale times `2^(-code/16)`: 4 % steps over five decades |
 //!
-//! Groups of a vector are blocks of `2^shift` values after each other; groups of a dense matrix `[inputs, outputs]` are
-//! its columns, so that a sum over inputs is a sum of integers.
+//! Groups of a vector are blocks of `2^shift` values after each other. Those of a dense matrix `[inputs, outputs]` are its columns,
+//! those of a layer of many channels its coordinates, so that a sum over inputs or channels is a sum of integers.
+//! Deviations may be shared as [`Sharing`] says.
 
 use circulant_core::Complex;
 
@@ -53,6 +54,8 @@ impl Format {
 pub(crate) enum Groups {
     /// `2^shift` values after each other.
     Blocks(u8),
+    /// So many values after each other.
+    Runs(usize),
     /// The columns of a matrix of so many.
     Columns(usize),
 }
@@ -61,6 +64,7 @@ impl Groups {
     pub(crate) fn count(self, values: usize) -> usize {
         match self {
             Self::Blocks(shift) => values.div_ceil(1 << shift),
+            Self::Runs(length) => values.div_ceil(length),
             Self::Columns(columns) => columns,
         }
     }
@@ -69,6 +73,7 @@ impl Groups {
     pub(crate) fn of(self, index: usize) -> usize {
         match self {
             Self::Blocks(shift) => index >> shift,
+            Self::Runs(length) => index / length,
             Self::Columns(columns) => index % columns,
         }
     }
@@ -131,6 +136,11 @@ impl<'a> Values<'a> {
         })
     }
 
+    /// Codes of runs of this length that share a scale each, if they are that.
+    pub(crate) fn runs(&self, length: usize) -> Option<&'a [u8]> {
+        self.codes().filter(|_| self.groups == Groups::Runs(length))
+    }
+
     /// The codes, if they are integers.
     pub(crate) fn codes(&self) -> Option<&'a [u8]> {
         (self.format == Format::Int8).then_some(self.codes)
@@ -138,6 +148,11 @@ impl<'a> Values<'a> {
 
     pub(crate) fn scale(&self, group: usize) -> f32 {
         f32_at(self.scales, group)
+    }
+
+    /// What a code of value `index` counts.
+    pub(crate) fn scale_of(&self, index: usize) -> f32 {
+        self.scale(self.groups.of(index))
     }
 
     fn single(&self, index: usize) -> f32 {
@@ -190,18 +205,7 @@ pub(crate) struct Blocks<'a> {
     shift: u8,
 }
 
-impl<'a> Blocks<'a> {
-    /// Codes with their scale, if they share it.
-    #[inline]
-    pub(crate) fn row(&self, first: usize, count: usize) -> Option<(&'a [u8], f32)> {
-        let group = first >> self.shift;
-        if (first + count - 1) >> self.shift != group {
-            return None;
-        }
-        let scale = f32::from_le_bytes(*self.scales.get(group)?);
-        Some((self.codes.get(first..first + count)?, scale))
-    }
-
+impl Blocks<'_> {
     #[inline(always)]
     pub(crate) fn at<T: Number>(&self, index: usize) -> T {
         let code = self.codes.get(index).map_or(0, |&code| code as i8);
@@ -211,19 +215,45 @@ impl<'a> Blocks<'a> {
     }
 }
 
+/// Which values have which deviation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Each its own.
+    Own,
+    /// So many after each other the same.
+    Runs(usize),
+    /// Those of a matrix are products of one number per row and one share per column: then the variance of every sum over rows
+    /// is the same sum of squares, times a number.
+    Product { rows: usize, columns: usize },
+}
+
+impl Sharing {
+    /// How many numbers are stored for so many values.
+    pub(crate) fn stored(self, values: usize) -> usize {
+        match self {
+            Self::Own => values,
+            Self::Runs(length) => values.div_ceil(length),
+            Self::Product { rows, columns } => rows + columns,
+        }
+    }
+}
+
 /// Standard deviations.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deviations<'a> {
     format: Format,
+    sharing: Sharing,
     /// Of all, in the integer format.
     scale: f32,
     codes: &'a [u8],
 }
 
 impl<'a> Deviations<'a> {
+    /// Only integers are shared otherwise than [`Sharing::Own`].
     pub(crate) fn read(
         cursor: &mut Cursor<'a>,
         format: Format,
+        sharing: Sharing,
         count: usize,
     ) -> Result<Self, EdgeError> {
         let scale = match format {
@@ -232,8 +262,9 @@ impl<'a> Deviations<'a> {
         };
         let deviations = Self {
             format,
+            sharing,
             scale,
-            codes: cursor.array(count, format.size())?,
+            codes: cursor.array(sharing.stored(count), format.size())?,
         };
         let sound = |value: f32| value.is_finite() && value >= 0.0;
         let sound = match format {
@@ -255,9 +286,36 @@ impl<'a> Deviations<'a> {
         (self.format == Format::F32).then_some(self.codes.as_chunks().0)
     }
 
-    /// The codes and their scale, if they are integers.
+    /// The codes and their scale, if they are integers and every value has its own.
     pub(crate) fn codes(&self) -> Option<(&'a [u8], f32)> {
-        (self.format == Format::Int8).then_some((self.codes, self.scale))
+        let own = self.format == Format::Int8 && self.sharing == Sharing::Own;
+        own.then_some((self.codes, self.scale))
+    }
+
+    /// The codes of rows and those of columns, if deviations are products.
+    pub(crate) fn product(&self) -> Option<(&'a [u8], &'a [u8])> {
+        match self.sharing {
+            Sharing::Product { rows, .. } => self.codes.split_at_checked(rows),
+            _ => None,
+        }
+    }
+
+    /// Whether so many values after each other have the same deviation.
+    pub(crate) fn is_the_same_for(&self, values: usize) -> bool {
+        self.sharing == Sharing::Runs(values)
+    }
+
+    /// Code `index` of the integer format, and the one that it is multiplied by.
+    #[inline]
+    fn codes_of(&self, index: usize) -> (u8, u8) {
+        let code = |index: usize| self.codes.get(index).copied().unwrap_or(0);
+        match self.sharing {
+            Sharing::Own => (code(index), 0),
+            Sharing::Runs(length) => (code(index / length), 0),
+            Sharing::Product { rows, columns } => {
+                (code(index / columns), code(rows + index % columns))
+            }
+        }
     }
 
     #[inline]
@@ -266,8 +324,8 @@ impl<'a> Deviations<'a> {
             Format::F32 => f32_at(self.codes, index),
             Format::F16 => half_at(self.codes, index),
             Format::Int8 => {
-                let code = self.codes.get(index).copied().unwrap_or(0);
-                self.scale * share_of(code)
+                let (code, other) = self.codes_of(index);
+                self.scale * share_of(code) * share_of(other)
             }
         }
     }
@@ -285,8 +343,12 @@ impl<'a> Deviations<'a> {
     pub(crate) fn times<T: Number>(&self, index: usize, value: T) -> T {
         match self.format {
             Format::Int8 => {
-                let code = self.codes.get(index).copied().unwrap_or(0);
-                value.share(code).scaled(self.scale)
+                let (code, other) = self.codes_of(index);
+                let mut value = value.share(code);
+                if other > 0 {
+                    value = value.share(other);
+                }
+                value.scaled(self.scale)
             }
             _ => value * T::single(self.at(index)),
         }

@@ -6,13 +6,19 @@ use circulant_core::HalfPlane;
 
 use crate::VERSION;
 use crate::bytes::crc32;
-use crate::gaussian::Gaussian;
+use crate::gaussian::{COORDINATES, Gaussian};
 use crate::layer::Activation;
 use crate::model::{MAGIC, Model, PREFIX, RADII, Task, UNIT};
 use crate::values::{Format, Groups};
 
+mod integers;
+
+use integers::{Places, coded, shared};
+
 /// Values that share a scale, as a binary logarithm.
 const SHIFT: u8 = 5;
+/// Values of a coordinate that share a scale at least.
+const FEWEST: usize = 16;
 
 /// The posterior of one parameter, as it is written.
 #[derive(Debug, Clone, Default)]
@@ -75,6 +81,7 @@ pub struct ModelWriter {
     outputs: usize,
     format: Format,
     task: Task,
+    activation: Activation,
     samples: u32,
     normalisation: WrittenNormalisation,
     targets: Vec<WrittenTarget>,
@@ -92,6 +99,7 @@ impl ModelWriter {
             outputs,
             format,
             task: Task::Classes,
+            activation: Activation::Tanh,
             samples: 8,
             normalisation: WrittenNormalisation::default(),
             targets: Vec::new(),
@@ -133,7 +141,12 @@ impl ModelWriter {
         self.names.extend_from_slice(&name.as_bytes()[..end]);
     }
 
-    /// A hidden circulant layer with tanh.
+    /// What follows the circulant and BCCB layers from here on; tanh unless it is said.
+    pub fn activation(&mut self, activation: Activation) {
+        self.activation = activation;
+    }
+
+    /// A hidden circulant layer.
     pub fn circulant(
         &mut self,
         length: usize,
@@ -141,14 +154,14 @@ impl ModelWriter {
         weights: &WrittenGaussian,
         bias: &WrittenGaussian,
     ) {
-        self.head(1, Activation::Tanh);
+        self.head(1, self.activation);
         self.size(length);
         self.size(modes);
-        self.gaussian(weights, None);
-        self.gaussian(bias, None);
+        self.gaussian(weights, &Places::Vector(1));
+        self.gaussian(bias, &Places::Vector(1));
     }
 
-    /// A hidden BCCB layer with tanh.
+    /// A hidden BCCB layer.
     pub fn bccb(
         &mut self,
         channels: [usize; 2],
@@ -157,16 +170,22 @@ impl ModelWriter {
         weights: &WrittenGaussian,
         bias: &WrittenGaussian,
     ) {
-        self.head(2, Activation::Tanh);
+        self.head(2, self.activation);
         for size in channels.into_iter().chain(grid) {
             self.size(size);
         }
         // A size that is refused is refused again by those who read.
         let plane = HalfPlane::with_radius(grid[0], grid[1], cutoff);
-        let limit = plane.map_or(u64::MAX, |plane| plane.limit());
+        let limit = plane.as_ref().map_or(u64::MAX, HalfPlane::limit);
         self.layers.extend_from_slice(&limit.to_le_bytes());
-        self.gaussian(weights, None);
-        self.gaussian(bias, None);
+        let run = channels[0].saturating_mul(channels[1]);
+        let places = match plane {
+            Ok(plane) if run >= FEWEST => Places::Coordinates { plane, run },
+            _ => Places::Vector(1),
+        };
+        self.gaussian(weights, &places);
+        let positions = bias.mean.len() / channels[1].max(1);
+        self.gaussian(bias, &Places::Vector(positions));
     }
 
     /// A hidden dense layer, weights `[inputs, outputs]`.
@@ -181,8 +200,8 @@ impl ModelWriter {
         for size in sizes {
             self.size(size);
         }
-        self.gaussian(weights, Some(sizes[1]));
-        self.gaussian(bias, None);
+        self.gaussian(weights, &Places::Matrix(sizes[1]));
+        self.gaussian(bias, &Places::Vector(1));
     }
 
     /// The last layer, weights `[inputs, outputs]`.
@@ -206,7 +225,7 @@ impl ModelWriter {
         self.layers.extend_from_slice(&word(size));
     }
 
-    fn gaussian(&mut self, gaussian: &WrittenGaussian, columns: Option<usize>) {
+    fn gaussian(&mut self, gaussian: &WrittenGaussian, places: &Places) {
         let count = gaussian.mean.len();
         let rank = gaussian.factor.len().checked_div(count).unwrap_or(0);
         let kind = match (gaussian.deviation.is_empty(), rank) {
@@ -214,48 +233,56 @@ impl ModelWriter {
             (false, 0) => 1,
             _ => 2,
         };
-        let format = match self.format {
-            Format::F32 => 0,
-            Format::F16 => 1,
-            Format::Int8 => 2,
+        let (format, short) = match self.format {
+            Format::F32 => (0, false),
+            Format::F16 => (1, false),
+            Format::Int8 => (2, true),
+        };
+        let groups = |rank: usize| match places {
+            Places::Coordinates { run, .. } if short => Groups::Runs(run * rank),
+            Places::Matrix(columns) => Groups::Columns(*columns),
+            _ => Groups::Blocks(SHIFT),
+        };
+        let shift = match groups(1) {
+            Groups::Runs(_) => COORDINATES,
+            _ => SHIFT,
+        };
+        let sharing = if short && kind > 0 {
+            shared(&gaussian.deviation, places)
+        } else {
+            None
+        };
+        let flag = match (&sharing, places) {
+            (Some(_), Places::Vector(positions)) => *positions as u16,
+            (Some(_), _) => 1,
+            (None, _) => 0,
         };
         self.layers
-            .extend_from_slice(&[kind, format, SHIFT, rank as u8]);
+            .extend_from_slice(&[kind, format, shift, rank as u8]);
         self.layers.extend_from_slice(&word(count));
         self.layers
             .extend_from_slice(&gaussian.stream.to_le_bytes());
-        self.layers.extend_from_slice(&[0; 2]);
-        let groups = columns.map_or(Groups::Blocks(SHIFT), Groups::Columns);
-        self.values(&gaussian.mean, groups);
+        self.layers.extend_from_slice(&flag.to_le_bytes());
+        self.values(&gaussian.mean, groups(1), places);
         if rank > 0 {
-            self.values(&gaussian.factor, Groups::Blocks(SHIFT));
+            self.values(&gaussian.factor, groups(rank), places);
         }
-        if kind > 0 {
-            self.deviations(&gaussian.deviation);
+        match sharing {
+            _ if kind == 0 => {}
+            Some(stored) => self.deviations(&stored),
+            None => self.deviations(&gaussian.deviation),
         }
     }
 
-    fn values(&mut self, values: &[f32], groups: Groups) {
+    fn values(&mut self, values: &[f32], groups: Groups, places: &Places) {
         if self.format != Format::Int8 {
             return self.floats(values);
         }
-        let mut scales = std::vec![0.0_f32; groups.count(values.len())];
-        for (index, value) in values.iter().enumerate() {
-            let scale = &mut scales[groups.of(index)];
-            *scale = scale.max(value.abs() / 127.0);
-        }
+        let (scales, codes) = coded(values, groups, places);
         scales
             .iter()
             .for_each(|scale| self.layers.extend(scale.to_le_bytes()));
-        for (index, value) in values.iter().enumerate() {
-            let scale = scales[groups.of(index)];
-            let code = if scale > 0.0 {
-                (value / scale).round()
-            } else {
-                0.0
-            };
-            self.layers.push(code.clamp(-127.0, 127.0) as i8 as u8);
-        }
+        self.layers.extend(codes);
         self.fill_up();
     }
 

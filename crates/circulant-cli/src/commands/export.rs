@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
+use circulant::bayes::{Factor, Posterior};
 use circulant::noise::{Noise, Purpose};
-use circulant_data::{ImageSet, Split};
-use circulant_edge::write::WrittenGaussian;
+use circulant_data::{ImageSet, Pixels, Split};
+use circulant_edge::write::{WrittenGaussian, WrittenNormalisation};
 use circulant_edge::{Draws, Format, Model};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -14,17 +15,19 @@ use super::output::{json_line, print};
 use super::reading::Reading;
 use crate::experiments::config::{DataConfig, Draw};
 use crate::experiments::evaluation::Sampling;
-use crate::experiments::exporting::agreement::{self, AgreementRow};
+use crate::experiments::exporting::agreement::{self, AgreementRow, Inputs, ValueRow};
 use crate::experiments::exporting::network::PlainNetwork;
 use crate::experiments::exporting::{device, matrices, onnx, page, source};
 use crate::experiments::loaded::LoadedRun;
+use crate::experiments::regression::LoadedRegression;
 use crate::files::write;
 
 /// Export a trained network: for a device, as C, as a Rust crate, as ONNX, as dense layers, as a page.
 ///
 /// `edge`, `c`, `rust` and `html` keep the posterior: they draw networks where they run, and say what they do not know.
 /// `onnx` and `dense` have no Fourier transforms, only matrix products, so that everything can run them. Where the run's test
-/// images are at hand, a table compares the exported network with this program.
+/// images or held-out rows are at hand, a table compares the exported network with this program. Classes and numbers can be
+/// exported; of a table the device takes the columns as they are, in order, one input per level of a category.
 #[derive(Args)]
 #[command(after_help = "What --out is:
   edge   a .circ file for the crate circulant-edge (no_std), from flash as it is
@@ -54,7 +57,7 @@ pub struct Export {
     /// 1 with --to onnx].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     samples: Option<u32>,
-    /// Images to compare predictions on [default: the run's own, the part for tests].
+    /// Data to compare predictions on [default: the run's own, the part for tests or what was held out].
     #[arg(long, value_name = "NAME|PATH")]
     data: Option<String>,
     /// Compare nothing.
@@ -98,7 +101,15 @@ struct ExportOutput {
     memory_for_sums: Option<usize>,
     samples: u32,
     images: Option<usize>,
-    rows: Vec<AgreementRow>,
+    rows: Rows,
+}
+
+/// The comparison: of classes or of numbers.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Rows {
+    Classes(Vec<AgreementRow>),
+    Values(Vec<ValueRow>),
 }
 
 /// Test images with their classes.
@@ -110,12 +121,109 @@ struct TestImages {
 impl Export {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
+        if let Some(run) = LoadedRegression::open(&self.run)? {
+            return self.numbers(&run);
+        }
         let run = LoadedRun::open(&self.run)?;
         let network = PlainNetwork::of(&run)?;
+        let config = &run.folder.config.data;
+        let schema = run.folder.facts.data.table.as_ref();
         match self.to {
-            Target::Onnx | Target::Dense => self.matrices(&run, &network),
-            _ => self.device(&run, &network),
+            Target::Onnx | Target::Dense => {
+                let normalised = match schema {
+                    Some(_) => "standardised as in training".to_owned(),
+                    None => format!("normalised as in training: {:?}", config.normalisation),
+                };
+                let draw = |samples| drawn(run.network.posteriors(), &network, samples);
+                self.matrices(&network, &normalised, draw)
+            }
+            _ => {
+                let normalisation = device::normalisation(&config.normalisation, schema);
+                self.device(&run, &network, &normalisation)
+            }
         }
+    }
+
+    fn numbers(&self, run: &LoadedRegression) -> anyhow::Result<()> {
+        let network = PlainNetwork::of_regression(run)?;
+        match self.to {
+            Target::Onnx | Target::Dense => {
+                let draw = |samples| drawn(run.network.posteriors(), &network, samples);
+                return self.matrices(&network, "standardised as in training", draw);
+            }
+            Target::Html => bail!(
+                "{}: a page shows classes of images, and this run predicts numbers; use --to edge, c, rust or onnx",
+                self.run.display()
+            ),
+            Target::Edge | Target::C | Target::Rust => {}
+        }
+        let normalisation = device::normalisation(
+            &run.folder.config.data.normalisation,
+            Some(&run.schema),
+        );
+        let (samples, format) = (self.samples.unwrap_or(8), self.format());
+        let bytes = device::model(&network, &normalisation, format, samples)?;
+        self.write(&network, &bytes)?;
+        let table = match &self.data {
+            _ if self.unchecked => None,
+            Some(place) => Some(run.table(place, Split::Test)?),
+            None => match run.held_out() {
+                Ok(table) => Some(table),
+                Err(error) => {
+                    eprintln!("circulant: compares nothing: {error:#}");
+                    None
+                }
+            },
+        };
+        let mut rows = Vec::new();
+        if let Some(table) = &table {
+            let inputs = Inputs::of_standardised(table.inputs.values(), &normalisation);
+            let targets = table.targets.as_deref();
+            let program = run.predict(table, samples as usize, 0)?;
+            rows.push(agreement::own_value_row("this program", &program, targets));
+            for (name, way) in agreement::ways(samples, run.is_bayesian()) {
+                let found = agreement::predict_values(&bytes, &inputs, way)?;
+                rows.push(agreement::value_row(&name, &found, &program, targets));
+            }
+        }
+        let compared = table.map(|table| table.inputs.shape()[0]);
+        self.report(&self.output(&bytes, samples, compared, Rows::Values(rows))?)
+    }
+
+    fn format(&self) -> Format {
+        match self.quantise.unwrap_or(Quantisation::Int8) {
+            Quantisation::F32 => Format::F32,
+            Quantisation::F16 => Format::F16,
+            Quantisation::Int8 => Format::Int8,
+        }
+    }
+
+    /// Writes a model for a device.
+    fn write(&self, network: &PlainNetwork, bytes: &[u8]) -> anyhow::Result<()> {
+        match self.to {
+            Target::C => source::c(&self.out, network, bytes),
+            Target::Rust => source::rust(&self.out, bytes, &self.edge_crate),
+            _ => write(&self.out, bytes),
+        }
+    }
+
+    fn output(
+        &self,
+        bytes: &[u8],
+        samples: u32,
+        compared: Option<usize>,
+        rows: Rows,
+    ) -> anyhow::Result<ExportOutput> {
+        let model = Model::read(bytes)?;
+        Ok(ExportOutput {
+            out: self.out.clone(),
+            bytes: bytes.len(),
+            memory: Some(model.memory_len()),
+            memory_for_sums: Some(model.memory_len_for(Draws::Sums)),
+            samples,
+            images: compared,
+            rows,
+        })
     }
 
     /// The images to compare on; none if there are none at hand.
@@ -145,45 +253,46 @@ impl Export {
         Ok(Some(TestImages { set, labels }))
     }
 
-    fn device(&self, run: &LoadedRun, network: &PlainNetwork) -> anyhow::Result<()> {
-        let samples = self.samples.unwrap_or(8);
-        let format = match self.quantise.unwrap_or(Quantisation::Int8) {
-            Quantisation::F32 => Format::F32,
-            Quantisation::F16 => Format::F16,
-            Quantisation::Int8 => Format::Int8,
-        };
+    fn device(
+        &self,
+        run: &LoadedRun,
+        network: &PlainNetwork,
+        written: &WrittenNormalisation,
+    ) -> anyhow::Result<()> {
+        let (samples, format) = (self.samples.unwrap_or(8), self.format());
         let normalisation = &run.folder.config.data.normalisation;
-        let bytes = device::model(network, normalisation, format, samples)?;
+        let bytes = device::model(network, written, format, samples)?;
         let images = self.images(run)?;
-        match self.to {
-            Target::Edge => write(&self.out, &bytes)?,
-            Target::C => source::c(&self.out, network, &bytes)?,
-            Target::Rust => source::rust(&self.out, &bytes, &self.edge_crate)?,
-            _ => {
-                let Some(images) = &images else {
-                    bail!(
-                        "a page compares with test images, and there are none at hand; name some with --data"
-                    );
-                };
-                let slope = run.folder.config.posterior.slope;
-                let labels = images.labels.as_deref();
-                let page = page::page(
-                    network,
-                    normalisation,
-                    &bytes,
-                    samples,
-                    slope,
-                    &images.set,
-                    labels,
-                )?;
-                write(&self.out, page)?;
-            }
+        if self.to == Target::Html {
+            let Some(images) = &images else {
+                bail!(
+                    "a page compares with test images, and there are none at hand; name some with --data"
+                );
+            };
+            let slope = run.folder.config.posterior.slope;
+            let labels = images.labels.as_deref();
+            let page = page::page(
+                network,
+                normalisation,
+                &bytes,
+                samples,
+                slope,
+                &images.set,
+                labels,
+            )?;
+            write(&self.out, page)?;
+        } else {
+            self.write(network, &bytes)?;
         }
         let mut rows = Vec::new();
         let compared = images.as_ref().map(|images| images.set.len());
         if let Some(TestImages { set, labels }) = &images {
             let labels = labels.as_deref();
             let bayesian = run.is_bayesian();
+            let inputs = match (&run.folder.facts.data.table, set.pixels()) {
+                (Some(_), Pixels::F32(values)) => Inputs::of_standardised(values, written),
+                _ => Inputs::of(set),
+            };
             let draw = |samples: u32| {
                 let sampling = Sampling {
                     samples: if bayesian { samples as usize } else { 1 },
@@ -194,24 +303,19 @@ impl Export {
             let program = draw(samples)?;
             rows.push(agreement::own_row("this program", &program, labels)?);
             for (name, way) in agreement::ways(samples, bayesian) {
-                let found = agreement::predict(&bytes, set, way)?;
+                let found = agreement::predict(&bytes, &inputs, way)?;
                 rows.push(agreement::row(&name, &found, &program, labels)?);
             }
         }
-        let model = Model::read(&bytes)?;
-        let output = ExportOutput {
-            out: self.out.clone(),
-            bytes: bytes.len(),
-            memory: Some(model.memory_len()),
-            memory_for_sums: Some(model.memory_len_for(Draws::Sums)),
-            samples,
-            images: compared,
-            rows,
-        };
-        self.report(&output)
+        self.report(&self.output(&bytes, samples, compared, Rows::Classes(rows))?)
     }
 
-    fn matrices(&self, run: &LoadedRun, network: &PlainNetwork) -> anyhow::Result<()> {
+    fn matrices(
+        &self,
+        network: &PlainNetwork,
+        normalised: &str,
+        draw: impl FnOnce(u32) -> anyhow::Result<Vec<Vec<matrices::Matrix>>>,
+    ) -> anyhow::Result<()> {
         ensure!(
             matches!(self.quantise, None | Some(Quantisation::F32)),
             "--quantise: matrices are f32; leave the flag out, or use --to edge"
@@ -224,11 +328,14 @@ impl Export {
             );
             let matrices = matrices::matrices(network)?;
             let bytes = matrices::safetensors(&matrices);
-            let preparation = format!(
-                "`x` is [inputs, {}], normalised as in training: {:?}.",
-                network.layers[0].map.sizes()[0],
-                run.folder.config.data.normalisation
-            );
+            let inputs = network.layers[0].map.sizes()[0];
+            let mut preparation = format!("`x` is [inputs, {inputs}], {normalised}.");
+            if let Some(target) = network.target {
+                preparation.push_str(&format!(
+                    " The target is {} times the output plus {}, with noise of the deviation {}.",
+                    target.scale, target.offset, target.noise
+                ));
+            }
             let snippet = matrices::snippet(network, &preparation);
             let files: [(&str, &[u8]); 2] = [
                 ("network.safetensors", &bytes),
@@ -240,9 +347,9 @@ impl Export {
             let draws = if samples == 1 {
                 vec![matrices::matrices(network)?]
             } else {
-                drawn(run, network, samples)?
+                draw(samples)?
             };
-            let bytes = onnx::model(&draws);
+            let bytes = onnx::model(&draws, network.target);
             write(&self.out, &bytes)?;
             (self.out.clone(), bytes.len())
         };
@@ -253,7 +360,7 @@ impl Export {
             memory_for_sums: None,
             samples,
             images: None,
-            rows: Vec::new(),
+            rows: Rows::Classes(Vec::new()),
         };
         self.report(&output)
     }
@@ -262,25 +369,43 @@ impl Export {
         if self.json {
             return print(&json_line(output)?);
         }
+        let share = |value: Option<f64>| value.map_or("-".to_owned(), |x| format!("{x:.4}"));
         let mut text = String::new();
-        if let Some(images) = output.images {
-            text.push_str(&format!(
-                "{images} images, {} networks drawn\n{:<34}{:>10}{:>9}{:>9}{:>14}{:>14}\n",
-                output.samples, "", "accuracy", "ECE", "NLL", "largest", "rank of"
-            ));
-            text.push_str(&format!("{:>76}{:>14}\n", "difference", "entropies"));
-            for row in &output.rows {
-                let share =
-                    |value: Option<f64>| value.map_or("-".to_owned(), |x| format!("{x:.4}"));
+        match (&output.rows, output.images) {
+            (_, None) => {}
+            (Rows::Classes(rows), Some(images)) => {
                 text.push_str(&format!(
-                    "{:<34}{:>10}{:>9}{:>9}{:>14.2e}{:>14.5}\n",
-                    row.name,
-                    share(row.accuracy),
-                    share(row.ece),
-                    share(row.nll),
-                    row.largest_difference,
-                    row.entropy_correlation
+                    "{images} images, {} networks drawn\n{:<34}{:>10}{:>9}{:>9}{:>14}{:>14}\n",
+                    output.samples, "", "accuracy", "ECE", "NLL", "largest", "rank of"
                 ));
+                text.push_str(&format!("{:>76}{:>14}\n", "difference", "entropies"));
+                for row in rows {
+                    text.push_str(&format!(
+                        "{:<34}{:>10}{:>9}{:>9}{:>14.2e}{:>14.5}\n",
+                        row.name,
+                        share(row.accuracy),
+                        share(row.ece),
+                        share(row.nll),
+                        row.largest_difference,
+                        row.entropy_correlation
+                    ));
+                }
+            }
+            (Rows::Values(rows), Some(rows_compared)) => {
+                text.push_str(&format!(
+                    "{rows_compared} rows, {} networks drawn; largest differences from this program\n{:<34}{:>12}{:>12}{:>12}{:>12}\n",
+                    output.samples, "", "RMSE", "mean", "deviation", "noise"
+                ));
+                for row in rows {
+                    text.push_str(&format!(
+                        "{:<34}{:>12}{:>12.2e}{:>12.2e}{:>12.2e}\n",
+                        row.name,
+                        share(row.rmse),
+                        row.largest_difference,
+                        row.largest_of_deviations,
+                        row.largest_of_noises
+                    ));
+                }
             }
         }
         let memory = output.memory_for_sums.map_or(String::new(), |memory| {
@@ -296,19 +421,19 @@ impl Export {
 }
 
 /// The matrices of networks that are drawn as `circulant predict` draws them.
-fn drawn(
-    run: &LoadedRun,
+fn drawn<'a>(
+    posteriors: impl Iterator<Item = (&'a str, &'a Factor)>,
     network: &PlainNetwork,
     samples: u32,
 ) -> anyhow::Result<Vec<Vec<matrices::Matrix>>> {
+    let factors: Vec<&Factor> = posteriors.map(|(_, factor)| factor).collect();
     (0..samples as usize)
         .map(|sample| {
             let mut drawn = network.clone();
             let mut noise = Noise::new(0, Purpose::Prediction, 0, sample);
             let mut values = Vec::new();
-            for (_, factor) in run.network.posteriors() {
-                let tensor =
-                    circulant::bayes::Posterior::sample(&factor.posterior, noise.next_key());
+            for factor in &factors {
+                let tensor = Posterior::sample(&factor.posterior, noise.next_key());
                 let data = tensor.into_data().convert::<f32>();
                 values.push(
                     data.try_into_vec::<f32>()

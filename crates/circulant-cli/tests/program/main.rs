@@ -8,6 +8,7 @@ mod commands;
 mod data;
 mod disks;
 mod export;
+mod export_values;
 mod features;
 mod formats;
 mod heads;

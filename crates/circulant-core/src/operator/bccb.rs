@@ -162,6 +162,11 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
         Ok(())
     }
 
+    /// The transform of a row of the grid.
+    pub fn rows(&self) -> &RealTransform<'a, T> {
+        &self.rows
+    }
+
     /// Values of scratch memory of the single steps below.
     pub fn line_len(&self) -> usize {
         self.sizes.line
@@ -223,7 +228,10 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
         expect_len("line", line.len(), self.sizes.line)?;
         self.columns(spectrum, line, true);
         let width = self.plane.width();
-        for (row, half) in spectrum.chunks_exact(self.plane.columns()).enumerate() {
+        for (row, half) in spectrum
+            .chunks_exact_mut(self.plane.columns())
+            .enumerate()
+        {
             let line = &mut line[..self.rows.scratch_len()];
             self.rows.inverse_in_place(half, line)?;
             for t in 0..width {

@@ -96,7 +96,7 @@ pub(crate) fn transform<T: Scalar>(
     // Root number k of order n is number k*unit of the stored ones.
     let unit = roots.order() / n;
     match p {
-        2 => (0..m).for_each(|k| pair(&mut out[k..], m, roots.at(k * unit))),
+        2 => pairs(roots, unit, out),
         4 => {
             for k in 0..m {
                 let step = k * unit;
@@ -116,11 +116,13 @@ pub(crate) fn transform<T: Scalar>(
     }
 }
 
-/// The transform of two values that are `m` apart; the second is multiplied by `root` first.
-fn pair<T: Scalar>(out: &mut [Complex<T>], m: usize, root: Complex<T>) {
-    let (a, b) = (out[0], out[m] * root);
-    out[0] = a + b;
-    out[m] = a - b;
+/// The last step for the factor 2; `unit` is what a root of this order is among the stored ones.
+fn pairs<T: Scalar>(roots: Roots<'_, T>, unit: usize, out: &mut [Complex<T>]) {
+    let (low, high) = out.split_at_mut(out.len() / 2);
+    for (k, (a, b)) in low.iter_mut().zip(high).enumerate() {
+        let turned = *b * roots.at(k * unit);
+        (*a, *b) = (*a + turned, *a - turned);
+    }
 }
 
 /// The transform of four values that are `m` apart; all but the first are multiplied by `roots` first.
@@ -144,47 +146,51 @@ fn quadruple<T: Scalar>(out: &mut [Complex<T>], m: usize, roots: [Complex<T>; 3]
 fn sevens<T: Scalar>(roots: Roots<'_, T>, out: &mut [Complex<T>]) {
     let m = out.len() / 7;
     let unit = roots.order() / out.len();
-    let (w, ww, www) = (
-        roots.at(m * unit),
-        roots.at(2 * m * unit),
-        roots.at(3 * m * unit),
-    );
+    let order = [1, 2, 3].map(|q| roots.at(q * m * unit));
+    if let Ok(values) = <&mut [Complex<T>; 7]>::try_from(&mut *out) {
+        *values = seven(*values, order);
+        return;
+    }
     for k in 0..m {
+        let mut values = [0, 1, 2, 3, 4, 5, 6].map(|q| out[k + q * m]);
         if k > 0 {
-            for q in 1..7 {
-                out[k + q * m] = out[k + q * m] * roots.at(q * k * unit);
+            for (q, value) in values.iter_mut().enumerate().skip(1) {
+                *value = *value * roots.at(q * k * unit);
             }
         }
-        let first = out[k];
-        let (a, aa) = (out[k + m] + out[k + 6 * m], out[k + m] - out[k + 6 * m]);
-        let (b, bb) = (
-            out[k + 2 * m] + out[k + 5 * m],
-            out[k + 2 * m] - out[k + 5 * m],
-        );
-        let (c, cc) = (
-            out[k + 3 * m] + out[k + 4 * m],
-            out[k + 3 * m] - out[k + 4 * m],
-        );
-        out[k] = first + a + b + c;
-        out_pair(
-            out,
-            [k + m, k + 6 * m],
-            first + a.scale(w.re) + b.scale(ww.re) + c.scale(www.re),
-            aa.scale(w.im) + bb.scale(ww.im) + cc.scale(www.im),
-        );
-        out_pair(
-            out,
-            [k + 2 * m, k + 5 * m],
-            first + a.scale(ww.re) + b.scale(www.re) + c.scale(w.re),
-            aa.scale(ww.im) - bb.scale(www.im) - cc.scale(w.im),
-        );
-        out_pair(
-            out,
-            [k + 3 * m, k + 4 * m],
-            first + a.scale(www.re) + b.scale(w.re) + c.scale(ww.re),
-            aa.scale(www.im) - bb.scale(w.im) + cc.scale(ww.im),
-        );
+        for (q, value) in seven(values, order).into_iter().enumerate() {
+            out[k + q * m] = value;
+        }
     }
+}
+
+/// The transform of seven values, with the first three roots of that order.
+#[inline(always)]
+fn seven<T: Scalar>(
+    values: [Complex<T>; 7],
+    [w, ww, www]: [Complex<T>; 3],
+) -> [Complex<T>; 7] {
+    let [first, one, two, three, four, five, six] = values;
+    let (a, aa) = (one + six, one - six);
+    let (b, bb) = (two + five, two - five);
+    let (c, cc) = (three + four, three - four);
+    let both = |even: Complex<T>, odd: Complex<T>| {
+        let turned = Complex::new(-odd.im, odd.re);
+        (even + turned, even - turned)
+    };
+    let (one, six) = both(
+        first + a.scale(w.re) + b.scale(ww.re) + c.scale(www.re),
+        aa.scale(w.im) + bb.scale(ww.im) + cc.scale(www.im),
+    );
+    let (two, five) = both(
+        first + a.scale(ww.re) + b.scale(www.re) + c.scale(w.re),
+        aa.scale(ww.im) - bb.scale(www.im) - cc.scale(w.im),
+    );
+    let (three, four) = both(
+        first + a.scale(www.re) + b.scale(w.re) + c.scale(ww.re),
+        aa.scale(www.im) - bb.scale(w.im) + cc.scale(ww.im),
+    );
+    [first + a + b + c, one, two, three, four, five, six]
 }
 
 /// The transform of an odd number of `values`, to places that are `m` apart, by definition; `root(q)` is

@@ -120,15 +120,54 @@ impl<'a, T: Scalar> RealTransform<'a, T> {
         scratch: &mut [Complex<T>],
     ) -> Result<(), SizeError> {
         self.check(self.length, half.len(), scratch.len())?;
+        for (t, pair) in scratch[..self.length.div_ceil(2)].iter_mut().enumerate() {
+            let last = (2 * t + 1).min(self.length - 1);
+            *pair = Complex::new(value(first + 2 * t), value(first + last));
+        }
+        self.forward_in_place(half, scratch)
+    }
+
+    /// The half spectrum of the signal at the beginning of `scratch`, two values after the other in the real and the imaginary
+    /// parts, as [`Self::inverse_in_place`] leaves it.
+    ///
+    /// ```
+    /// use circulant_core::{Complex, RealTransform};
+    ///
+    /// let mut roots = [Complex::new(0.0, 0.0); 3];
+    /// let transform = RealTransform::new(4, &mut roots)?;
+    /// let (mut half, mut scratch) = ([Complex::new(0.0, 0.0); 3], [Complex::new(0.0, 0.0); 2]);
+    /// scratch.copy_from_slice(&[Complex::new(1.0, 2.0), Complex::new(3.0, 5.0)]);
+    /// transform.forward_in_place(&mut half, &mut scratch)?;
+    /// assert_eq!(half[0].re, 11.0);
+    /// transform.inverse_in_place(&mut half, &mut scratch)?;
+    /// assert!((scratch[1].im - 4.0 * 5.0_f64).abs() < 1e-14);
+    /// # Ok::<(), circulant_core::SizeError>(())
+    /// ```
+    pub fn forward_in_place(
+        &self,
+        half: &mut [Complex<T>],
+        scratch: &mut [Complex<T>],
+    ) -> Result<(), SizeError> {
+        self.check(self.length, half.len(), scratch.len())?;
         let length = Self::complex_len(self.length);
         let (full, work) = scratch.split_at_mut(length);
         if length == self.length {
-            let at = |t: usize| Complex::new(value(first + t), T::zero());
+            let pairs = length.div_ceil(2);
+            half[..pairs].copy_from_slice(&full[..pairs]);
+            let at = |t: usize| {
+                let pair = half[t / 2];
+                let value = if t.is_multiple_of(2) {
+                    pair.re
+                } else {
+                    pair.im
+                };
+                Complex::new(value, T::zero())
+            };
             transform(self.roots, Signal::new(&at), full, work);
             half.copy_from_slice(&full[..self.bins()]);
             return Ok(());
         }
-        let at = |t: usize| Complex::new(value(first + 2 * t), value(first + 2 * t + 1));
+        let at = |t: usize| full[t];
         transform(self.roots, Signal::new(&at), &mut half[..length], work);
         self.split_pairs(half);
         Ok(())
@@ -170,12 +209,24 @@ impl<'a, T: Scalar> RealTransform<'a, T> {
     }
 
     /// `length` times the signal of a half spectrum, two values after the other in the real and the imaginary parts at the
-    /// beginning of `scratch`. Whoever divides the spectrum first saves the division of every signal.
+    /// beginning of `scratch`. Whoever divides the spectrum first saves the division of every signal. The half spectrum is used
+    /// up.
     pub fn inverse_in_place(
         &self,
-        half: &[Complex<T>],
+        half: &mut [Complex<T>],
         scratch: &mut [Complex<T>],
     ) -> Result<(), SizeError> {
+        if self.length.is_multiple_of(2) {
+            self.check(self.length, half.len(), scratch.len())?;
+            self.join_pairs(half);
+            let (full, work) = scratch.split_at_mut(self.length / 2);
+            let at = |k: usize| half[k];
+            transform(self.roots, Signal::new(&at), full, work);
+            for pair in full {
+                *pair = swapped(*pair);
+            }
+            return Ok(());
+        }
         self.sums(half, scratch)?;
         // A pair never lies behind the sums that it is made of.
         for pair in 0..self.length.div_ceil(2) {
@@ -215,6 +266,20 @@ impl<'a, T: Scalar> RealTransform<'a, T> {
         let at = |k: usize| swapped(self.join_pair(half, k));
         transform(self.roots, Signal::new(&at), full, work);
         Ok(())
+    }
+
+    /// [`Self::join_pair`] of all bins in their place, real and imaginary parts exchanged: bins `k` and `m - k` are conjugate sums
+    /// of the same two numbers.
+    fn join_pairs(&self, half: &mut [Complex<T>]) {
+        let m = self.length / 2;
+        half[0] = swapped(self.join_pair(half, 0));
+        for k in 1..=m / 2 {
+            let (a, b) = (half[k], half[m - k].conj());
+            let even = a + b;
+            let odd = (a - b) * self.roots.at(k).conj();
+            half[k] = Complex::new(even.im + odd.re, even.re - odd.im);
+            half[m - k] = Complex::new(odd.re - even.im, even.re + odd.im);
+        }
     }
 
     /// Twice the `Z[k]` of [`Self::split_pairs`].

@@ -65,6 +65,99 @@ fn drawing_sums_over_channels_is_drawing_weights() {
     }
 }
 
+/// A bias of one deviation per output, or of one value per output, is drawn with the bins; deviations of the read-out that are
+/// products are drawn from one sum of squares.
+#[test]
+fn shared_deviations_are_drawn_as_weights_are() {
+    let (channels, grid) = (11, [3, 4]);
+    let input = numbers(9, channels * 12, 0.3);
+    for (single, format) in [
+        (false, Format::Int8),
+        (true, Format::Int8),
+        (true, Format::F32),
+    ] {
+        let mut writer = ModelWriter::new([channels, grid[0], grid[1]], 4, format);
+        let count = if single { 2 } else { 24 };
+        let bias = WrittenGaussian {
+            deviation: (0..count)
+                .map(|i| if i < count / 2 { 0.9 } else { 0.6 })
+                .collect(),
+            ..gaussian(2, count, 0, 0.5)
+        };
+        writer.bccb([channels, 2], grid, 1.0, &gaussian(1, 24 * channels, 1, 0.2), &bias);
+        let product = |index: usize| 0.3 / (1.0 + (index / 4) as f32 / 20.0) * 0.5_f32.powi(index as i32 % 4);
+        let weights = WrittenGaussian {
+            deviation: (0..96).map(product).collect(),
+            ..gaussian(3, 96, 0, 1.0)
+        };
+        writer.read_out(24, &weights, &gaussian(4, 4, 0, 0.5));
+        let bytes = writer.finish();
+        let weights = drawn(&bytes, &input, Draws::Weights, 0);
+        for (a, b) in weights.iter().zip(drawn(&bytes, &input, Draws::Sums, 1)) {
+            assert!((a - b).abs() < 0.02, "{single} {format:?} {a} {b}");
+        }
+        assert!(weights[4] > 0.05, "there is something to draw: {weights:?}");
+    }
+}
+
+/// Read-outs of any number of classes, one or two among them.
+#[test]
+fn few_outputs_are_drawn_as_many_are() {
+    for (inputs, outputs) in [(3, 2), (6, 2), (7, 3), (5, 4), (9, 5), (4, 6)] {
+        let input = numbers(9, inputs, 1.0);
+        let mean = |format, draws| {
+            let mut writer = ModelWriter::new([1, 1, inputs], outputs, format);
+            let weights = gaussian(3, inputs * outputs, 0, 1.0);
+            writer.read_out(inputs, &weights, &gaussian(4, outputs, 0, 0.5));
+            let sampling = Sampling {
+                draws,
+                ..Sampling::new(20_000)
+            };
+            run(&writer.finish(), |runtime| {
+                let found = runtime.predict(Input::Floats(&input), &sampling).unwrap();
+                let spreads = (0..outputs).map(|k| found.deviation(k));
+                found.probabilities().chain(spreads).collect::<Vec<f32>>()
+            })
+            .unwrap()
+        };
+        let weights = mean(Format::F32, Draws::Weights);
+        for (format, tolerance) in TOLERANCES {
+            for (a, b) in weights.iter().zip(mean(format, Draws::Sums)) {
+                assert!((a - b).abs() < tolerance, "{inputs} {outputs} {format:?} {a} {b}");
+            }
+        }
+    }
+}
+
+/// Channels of one byte take no transform; floats of the same values take one.
+#[test]
+fn channels_that_are_constant_are_no_exception() {
+    for grid in [[1, 6], [1, 5], [3, 4]] {
+        let bytes = blocks(Format::Int8, 11, grid, 1).finish();
+        let size = grid[0] * grid[1];
+        let value = |index: usize| match index / size {
+            0..4 => 0,
+            4 => 3,
+            _ => (index * 37 % 5) as u8,
+        };
+        let input: Vec<u8> = (0..11 * size).map(value).collect();
+        let floats: Vec<f32> = input.iter().map(|byte| f32::from(*byte)).collect();
+        let sampling = Sampling {
+            radius: true,
+            ..Sampling::new(8)
+        };
+        run(&bytes, |runtime| {
+            let found = runtime.predict(Input::Bytes(&input), &sampling).unwrap();
+            let found: Vec<f32> = found.probabilities().collect();
+            let other = runtime.predict(Input::Floats(&floats), &sampling).unwrap();
+            for (a, b) in found.iter().zip(other.probabilities()) {
+                assert!((a - b).abs() < 1e-3, "{grid:?} {a} {b}");
+            }
+        })
+        .unwrap();
+    }
+}
+
 /// Memory for sums is less, and enough for what draws sums; both ways have the same mean network.
 #[test]
 fn sums_over_channels_need_less_memory() {

@@ -159,3 +159,51 @@ fn activations_and_dense_layers_are_those_of_the_definition() {
         }
     }
 }
+
+/// The activations behind circulant layers and behind blocks.
+#[test]
+fn circulant_layers_have_other_activations_too() {
+    let d = 6;
+    let (coordinates, bias) = (numbers(1, d, 1.0), numbers(2, d, 0.5));
+    let (weights, out_bias) = (numbers(4, 3 * d, 1.0), numbers(5, 3, 1.0));
+    let input = numbers(6, d, 2.0);
+    let x: Vec<f64> = input.iter().map(|&x| f64::from(x)).collect();
+    let y = circulant(&coordinates, d / 2 + 1, &x);
+    let biased: Vec<f64> = y.iter().zip(&bias).map(|(y, b)| y + f64::from(*b)).collect();
+    for (activation, f) in [
+        (
+            Activation::Relu,
+            (|x: &mut Vec<f64>| x.iter_mut().for_each(|x| *x = x.max(0.0))) as fn(&mut Vec<f64>),
+        ),
+        (Activation::MaxMin, |x| {
+            x.chunks_exact_mut(2)
+                .for_each(|pair| pair.sort_by(f64::total_cmp))
+        }),
+    ] {
+        let mut hidden = biased.clone();
+        f(&mut hidden);
+        let expected = softmax(&dense(&hidden, &weights, &out_bias));
+        let point = |values: &[f32]| WrittenGaussian::point(values.to_vec());
+        for blocks in [false, true] {
+            for (format, tolerance) in [(Format::F32, 2e-6), (Format::Int8, 5e-2)] {
+                let mut writer = ModelWriter::new([1, 1, d], 3, format);
+                writer.activation(activation);
+                if blocks {
+                    writer.bccb([1, 1], [1, d], 1.0, &point(&coordinates), &point(&bias));
+                } else {
+                    writer.circulant(d, d / 2 + 1, &point(&coordinates), &point(&bias));
+                }
+                writer.read_out(d, &point(&weights), &point(&out_bias));
+                run(&writer.finish(), |runtime| {
+                    let sampling = Sampling::new(1);
+                    let found = runtime.predict(Input::Floats(&input), &sampling).unwrap();
+                    for (found, expected) in found.probabilities().zip(&expected) {
+                        let error = (f64::from(found) - expected).abs();
+                        assert!(error < tolerance, "{activation:?} {blocks} {format:?} {error}");
+                    }
+                })
+                .unwrap();
+            }
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use circulant_edge::write::{
     ModelWriter, WrittenGaussian, WrittenNormalisation, WrittenRadii, WrittenTarget,
 };
-use circulant_edge::{Format, Input, Sampling};
+use circulant_edge::{Draws, Format, Input, Sampling};
 
 use crate::support::run;
 
@@ -47,6 +47,54 @@ fn inputs_are_normalised_and_values_scaled_back() {
         );
     })
     .unwrap();
+}
+
+/// Of a line the mean is a line, and the variance that of its weights: `scale^2 (sum x^2 s^2 + s_b^2)`.
+#[test]
+fn values_have_their_mean_their_deviation_and_their_noise() {
+    let (mean, deviation) = (vec![1.0, -0.5, 0.25], vec![0.3, 0.2, 0.1]);
+    let weights = WrittenGaussian {
+        mean,
+        deviation,
+        stream: 1,
+        ..WrittenGaussian::default()
+    };
+    let bias = WrittenGaussian {
+        mean: vec![0.4],
+        deviation: vec![0.15],
+        stream: 2,
+        ..WrittenGaussian::default()
+    };
+    let x = [2.0_f32, -1.0, 3.0];
+    let square = |x: f32| x * x;
+    let variance = square(2.0 * 0.3) + square(0.2) + square(3.0 * 0.1) + square(0.15);
+    let (mean, deviation) = (50.0 + 10.0 * (2.0 + 0.5 + 0.75 + 0.4), 10.0 * variance.sqrt());
+    for (format, tolerance) in [(Format::F32, 0.06), (Format::Int8, 0.3)] {
+        let mut writer = ModelWriter::new([1, 1, 3], 1, format);
+        writer.targets(vec![WrittenTarget {
+            scale: 10.0,
+            offset: 50.0,
+            noise: 3.0,
+        }]);
+        writer.read_out(3, &weights, &bias);
+        run(&writer.finish(), |runtime| {
+            for draws in [Draws::Sums, Draws::Weights] {
+                let sampling = Sampling {
+                    draws,
+                    radius: true,
+                    ..Sampling::new(60_000)
+                };
+                let found = runtime.predict(Input::Floats(&x), &sampling).unwrap();
+                assert!((found.mean(0) - mean).abs() < tolerance + 0.1, "{draws:?} {format:?} {} {}", found.mean(0), found.deviation(0));
+                assert!((found.deviation(0) - deviation).abs() < tolerance);
+                assert!((found.noise(0) - 3.0).abs() < 1e-6 && found.radius.is_none());
+            }
+            let found = runtime.predict_moments(Input::Floats(&x)).unwrap();
+            assert!((found.mean(0) - mean).abs() < tolerance);
+            assert!((found.deviation(0) - deviation).abs() < tolerance);
+        })
+        .unwrap();
+    }
 }
 
 #[test]

@@ -66,12 +66,14 @@ fn files_that_are_no_models_are_errors() {
         Model::read(&longer),
         Err(EdgeError::Length { .. })
     ));
-    let mut newer = bytes.clone();
-    newer[4] = 2;
-    assert_eq!(
-        Model::read(&newer).unwrap_err(),
-        EdgeError::Version { found: 2 }
-    );
+    for (version, word) in [(1, "older"), (3, "newer")] {
+        let mut other = bytes.clone();
+        other[4] = version;
+        let error = Model::read(&other).unwrap_err();
+        let found = version.into();
+        assert_eq!(error, EdgeError::Version { found });
+        assert!(error.to_string().contains(word), "{error}");
+    }
     for bit in 0..8 * bytes.len() {
         let mut damaged = bytes.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
@@ -127,7 +129,7 @@ proptest! {
     fn any_bytes_are_survived(mut bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         survive(&bytes);
         if bytes.len() >= 16 {
-            bytes[..8].copy_from_slice(b"CIRC\x01\x00\x00\x00");
+            bytes[..8].copy_from_slice(b"CIRC\x02\x00\x00\x00");
             seal(&mut bytes);
             survive(&bytes);
         }

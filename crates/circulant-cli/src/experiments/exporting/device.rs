@@ -8,9 +8,9 @@ use burn::module::Param;
 use burn::tensor::{Tensor, TensorData};
 use circulant::geometry::{Lipschitz, UpperBound};
 use circulant::models::{HiddenLayer, ImageClassifier};
-use circulant_data::Normalisation;
+use circulant_data::{ColumnKind, Normalisation, TableSchema};
 use circulant_edge::write::{self, ModelWriter, WrittenNormalisation, WrittenRadii};
-use circulant_edge::{Activation, Format, Model};
+use circulant_edge::{Activation, Format, Model, sum_bits};
 
 use super::network::{PlainMap, PlainNetwork};
 
@@ -24,7 +24,7 @@ const NORMS: [f64; 4] = [1.0, 10.0, 100.0, 1000.0];
 /// The file of a network.
 pub fn model(
     network: &PlainNetwork,
-    normalisation: &Normalisation,
+    normalisation: &WrittenNormalisation,
     format: Format,
     samples: u32,
 ) -> anyhow::Result<Vec<u8>> {
@@ -32,8 +32,8 @@ pub fn model(
     // What the device has is what the bounds are about.
     let written = writer.finish();
     let means = write::means(&Model::read(&written)?);
-    if network.classes <= MAX_PAIRED {
-        writer.radii(radii(network, &means, format)?);
+    if network.target.is_none() && network.classes <= MAX_PAIRED {
+        writer.radii(radii(network, &means, normalisation, format)?);
     }
     Ok(writer.finish())
 }
@@ -41,7 +41,7 @@ pub fn model(
 /// The same without radii.
 pub fn model_without_radii(
     network: &PlainNetwork,
-    normalisation: &Normalisation,
+    normalisation: &WrittenNormalisation,
     format: Format,
     samples: u32,
 ) -> anyhow::Result<Vec<u8>> {
@@ -52,24 +52,16 @@ pub fn model_without_radii(
 
 fn writer(
     network: &PlainNetwork,
-    normalisation: &Normalisation,
+    normalisation: &WrittenNormalisation,
     format: Format,
     samples: u32,
 ) -> ModelWriter {
     let mut writer = ModelWriter::new(network.image, network.classes, format);
     writer.samples(samples);
-    writer.normalisation(match normalisation {
-        Normalisation::Raw => WrittenNormalisation::default(),
-        Normalisation::Unit => WrittenNormalisation {
-            unit: true,
-            ..WrittenNormalisation::default()
-        },
-        Normalisation::Standard { mean, std } => WrittenNormalisation {
-            unit: true,
-            mean: mean.clone(),
-            deviation: std.clone(),
-        },
-    });
+    writer.normalisation(normalisation.clone());
+    if let Some(target) = network.target {
+        writer.targets(vec![target]);
+    }
     for name in &network.class_names {
         writer.name(name);
     }
@@ -90,10 +82,42 @@ fn writer(
     writer
 }
 
+/// How the inputs of a run are normalised: as images, or as the columns of a table.
+pub fn normalisation(images: &Normalisation, table: Option<&TableSchema>) -> WrittenNormalisation {
+    if let Some(schema) = table {
+        // A level of a category is 0 or 1 as it is.
+        let columns = schema.columns.iter().flat_map(|column| match &column.kind {
+            ColumnKind::Number {
+                mean, deviation, ..
+            } => vec![(*mean as f32, *deviation as f32)],
+            ColumnKind::Category { levels } => vec![(0.0, 1.0); levels.len()],
+        });
+        let (mean, deviation) = columns.unzip();
+        return WrittenNormalisation {
+            unit: false,
+            mean,
+            deviation,
+        };
+    }
+    match images {
+        Normalisation::Raw => WrittenNormalisation::default(),
+        Normalisation::Unit => WrittenNormalisation {
+            unit: true,
+            ..WrittenNormalisation::default()
+        },
+        Normalisation::Standard { mean, std } => WrittenNormalisation {
+            unit: true,
+            mean: mean.clone(),
+            deviation: std.clone(),
+        },
+    }
+}
+
 /// Bounds of a network with these weights and biases.
 fn radii(
     network: &PlainNetwork,
     means: &[[Vec<f32>; 2]],
+    normalisation: &WrittenNormalisation,
     format: Format,
 ) -> anyhow::Result<WrittenRadii> {
     let rounded = with_values(&network.mean, means);
@@ -123,26 +147,62 @@ fn radii(
     for norm in NORMS {
         slope = slope.max((error(norm)? - fixed) / norm);
     }
-    // An activation as an integer is cut off by less than 2^-14.
-    let cut = match format {
-        Format::Int8 => {
-            let sum = |k: usize| -> f64 {
-                let column = weights.iter().skip(k).step_by(classes);
-                column.map(|weight| f64::from(weight.abs())).sum()
-            };
-            let largest = (0..classes).map(sum).fold(0.0, f64::max);
-            (0.5_f64).powi(14) * largest
-        }
-        _ => 0.0,
-    };
+    // An activation as an integer is cut off by less than 2^-14, and what it is computed from by `summed`.
+    let [mut cut, mut cut_slope] = [0.0; 2];
+    if format == Format::Int8 {
+        let sum = |k: usize| -> f64 {
+            let column = weights.iter().skip(k).step_by(classes);
+            column.map(|weight| f64::from(weight.abs())).sum()
+        };
+        let largest = (0..classes).map(sum).fold(0.0, f64::max);
+        // With one hidden layer; behind others their Lipschitz bounds are in the way, and they are no first layers of channels.
+        let summed = match (network.layers.as_slice(), means) {
+            ([first, _], [[weights, _], _]) => summed(&first.map, weights),
+            ([first, ..], [[weights, _], ..]) => {
+                let others = hidden[1..].iter();
+                let others = others.fold(1.0, |product, layer| product * layer.norm().upper().get());
+                let width = first.map.sizes()[1] as f64;
+                summed(&first.map, weights) * others * width.sqrt()
+            }
+            _ => 0.0,
+        };
+        cut = largest * ((0.5_f64).powi(14) + summed * largest_byte(normalisation));
+        cut_slope = largest * summed;
+    }
     let both_ends = |error: f64| ((2.0 * error) as f32).next_up();
     Ok(WrittenRadii {
         differences,
         rounding: [
-            both_ends(2.0 * ROUNDING * slope),
+            both_ends(2.0 * ROUNDING * slope + cut_slope),
             both_ends(ROUNDING * fixed + cut),
         ],
     })
+}
+
+/// How far sums over channels can be off at one position because parts of spectra are cut off as integers, for inputs of at
+/// most one: every part by less than one unit.
+fn summed(map: &PlainMap, coordinates: &[f32]) -> f64 {
+    let PlainMap::Bccb { channels, .. } = map else {
+        return 0.0;
+    };
+    let unit = (0.5_f64).powi(sum_bits(channels[0]) as i32);
+    // Both parts of a bin with both coordinates, and its conjugate, are at most four times its coordinates.
+    let sum = |output: usize| -> f64 {
+        let own = coordinates.iter().skip(output).step_by(channels[1]);
+        own.map(|a| f64::from(a.abs())).sum()
+    };
+    4.0 * unit * (0..channels[1]).map(sum).fold(0.0, f64::max)
+}
+
+/// The largest value of a byte behind the normalisation.
+fn largest_byte(normalisation: &WrittenNormalisation) -> f64 {
+    let pairs = normalisation.mean.iter().zip(&normalisation.deviation);
+    let top = if normalisation.unit { 1.0 } else { 255.0 };
+    let size = |(mean, deviation): (&f32, &f32)| {
+        let (mean, deviation) = (f64::from(*mean), f64::from(*deviation));
+        mean.abs().max((top - mean).abs()) / deviation
+    };
+    pairs.map(size).fold(if normalisation.mean.is_empty() { top } else { 0.0 }, f64::max)
 }
 
 /// The same network with other weights and biases.

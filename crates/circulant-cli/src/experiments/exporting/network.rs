@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use anyhow::{bail, ensure};
 use burn::module::Module;
 use burn::tensor::Tensor;
-use circulant::bayes::AnyPosterior;
+use circulant::bayes::{AnyPosterior, Factor};
 use circulant::models::{HiddenLayer, ImageClassifier};
-use circulant_edge::write::WrittenGaussian;
+use circulant_data::TableTask;
+use circulant_edge::write::{WrittenGaussian, WrittenTarget};
 
 use crate::experiments::loaded::LoadedRun;
+use crate::experiments::regression::LoadedRegression;
 
 /// What can be exported, for messages.
 const KINDS: &str = "spectral circulant, block-circulant, spectral BCCB and dense hidden layers";
@@ -56,10 +58,12 @@ pub enum PlainMap {
 pub struct PlainNetwork {
     /// `[channels, height, width]`.
     pub image: [usize; 3],
-    /// Classes.
+    /// Classes; one for a regression.
     pub classes: usize,
-    /// Their names, if they have any.
+    /// Their names, if they have any; of a regression the name of the target.
     pub class_names: Vec<String>,
+    /// The unit of the output, if it is a number.
+    pub target: Option<WrittenTarget>,
     /// The last one is the read-out.
     pub layers: Vec<PlainLayer>,
     /// The network at the posterior's mean.
@@ -69,18 +73,48 @@ pub struct PlainNetwork {
 impl PlainNetwork {
     /// The network of a run, or what cannot be exported.
     pub fn of(run: &LoadedRun) -> anyhow::Result<Self> {
-        let mean = run.network.valid().mean();
-        let mut posteriors = BTreeMap::new();
-        for (stream, (path, factor)) in run.network.posteriors().enumerate() {
-            let gaussian = written(&factor.posterior, stream as u16)?;
-            posteriors.insert(path.to_owned(), gaussian);
-        }
-        let mut take = |path: String| match posteriors.remove(&path) {
-            Some(gaussian) => Ok(gaussian),
-            None => bail!("the parameter {path} has no posterior; train the run again"),
-        };
         let facts = &run.folder.facts.data;
-        let image = facts.image();
+        let posteriors = Posteriors::of(run.network.posteriors(), "")?;
+        let network = run.network.valid().mean();
+        let names = facts.class_names.clone();
+        Self::with(network, posteriors, facts.image(), facts.classes, names)
+    }
+
+    /// The network of a regression, or what cannot be exported.
+    pub fn of_regression(run: &LoadedRegression) -> anyhow::Result<Self> {
+        let schema = &run.schema;
+        let TableTask::Regression { mean, deviation } = schema.task else {
+            bail!(
+                "{} predicts counts, expected classes or numbers; train with --task regression to export it",
+                run.folder.path().display()
+            );
+        };
+        let mut posteriors = Posteriors::of(run.network.posteriors(), "layers.")?;
+        // Of the variances of the draws, which are lognormal, the mean.
+        let logarithm = posteriors.take("noise")?;
+        let variance = logarithm.deviation.first().map_or(0.0, |s| s * s);
+        let noise = logarithm.mean.first().map(|mean| (mean + variance).exp());
+        let target = WrittenTarget {
+            scale: deviation as f32,
+            offset: mean as f32,
+            noise: noise.unwrap_or(0.0) * deviation as f32,
+        };
+        let network = run.network.valid().mean().layers;
+        let (image, names) = (run.folder.facts.data.image(), vec![schema.target.clone()]);
+        let plain = Self::with(network, posteriors, image, 1, names)?;
+        Ok(Self {
+            target: Some(target),
+            ..plain
+        })
+    }
+
+    fn with(
+        mean: ImageClassifier,
+        mut posteriors: Posteriors,
+        image: [usize; 3],
+        classes: usize,
+        class_names: Vec<String>,
+    ) -> anyhow::Result<Self> {
         let mut inputs = image.iter().product();
         let mut layers = Vec::new();
         for (name, layer) in mean.hidden_layers() {
@@ -130,8 +164,8 @@ impl PlainNetwork {
                 ),
             };
             let layer = PlainLayer {
-                weights: take(format!("{name}.{weights}"))?,
-                bias: take(format!("{name}.bias"))?,
+                weights: posteriors.take(&format!("{name}.{weights}"))?,
+                bias: posteriors.take(&format!("{name}.bias"))?,
                 map,
             };
             inputs = layer.map.sizes()[1];
@@ -139,18 +173,45 @@ impl PlainNetwork {
         }
         layers.push(PlainLayer {
             map: PlainMap::Dense {
-                sizes: [inputs, facts.classes],
+                sizes: [inputs, classes],
             },
-            weights: take("output.weight".to_owned())?,
-            bias: take("output.bias".to_owned())?,
+            weights: posteriors.take("output.weight")?,
+            bias: posteriors.take("output.bias")?,
         });
         Ok(Self {
             image,
-            classes: facts.classes,
-            class_names: facts.class_names.clone(),
+            classes,
+            class_names,
+            target: None,
             layers,
             mean,
         })
+    }
+}
+
+/// Posteriors by the paths of their parameters.
+struct Posteriors(BTreeMap<String, WrittenGaussian>);
+
+impl Posteriors {
+    /// All of a network, without this at the beginning of their paths.
+    fn of<'a>(
+        factors: impl Iterator<Item = (&'a str, &'a Factor)>,
+        before: &str,
+    ) -> anyhow::Result<Self> {
+        let mut found = BTreeMap::new();
+        for (stream, (path, factor)) in factors.enumerate() {
+            let gaussian = written(&factor.posterior, stream as u16)?;
+            let path = path.strip_prefix(before).unwrap_or(path);
+            found.insert(path.to_owned(), gaussian);
+        }
+        Ok(Self(found))
+    }
+
+    fn take(&mut self, path: &str) -> anyhow::Result<WrittenGaussian> {
+        match self.0.remove(path) {
+            Some(gaussian) => Ok(gaussian),
+            None => bail!("the parameter {path} has no posterior; train the run again"),
+        }
     }
 }
 

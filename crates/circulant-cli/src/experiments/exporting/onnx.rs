@@ -1,8 +1,12 @@
-//! A network as ONNX, of matrix products alone: `x [inputs, size] -> probabilities [inputs, classes]`.
+//! A network as ONNX, of matrix products alone: `x [inputs, size] -> probabilities [inputs, classes]`, of a regression
+//! `values [inputs, 1]` in the unit of the target.
 //!
 //! With one network the layers are `MatMul`, `Add` and `Tanh`; with several draws every weight is `[draws, in, out]`, the
-//! product runs over all of them, and the probabilities are averaged. The format is Protocol Buffers, of which this needs two
+//! product runs over all of them, and the probabilities are averaged; of values there are `deviations` over the draws besides. The
+//! format is Protocol Buffers, of which this needs two
 //! kinds of fields: numbers (a tag and a varint) and bytes (a tag, their length, the bytes).
+
+use circulant_edge::write::WrittenTarget;
 
 use super::matrices::Matrix;
 
@@ -96,7 +100,7 @@ fn value(name: &str, size: usize) -> Message {
 }
 
 /// The model of one network or of several draws, which have the same sizes.
-pub fn model(draws: &[Vec<Matrix>]) -> Vec<u8> {
+pub fn model(draws: &[Vec<Matrix>], target: Option<WrittenTarget>) -> Vec<u8> {
     let (first, count) = (&draws[0], draws.len());
     let mut graph = Message::default().text(2, "circulant");
     let mut initialisers = Vec::new();
@@ -135,13 +139,36 @@ pub fn model(draws: &[Vec<Matrix>]) -> Vec<u8> {
             value_name = hidden;
         }
     }
-    let axis = [number("axis", -1)];
-    if count > 1 {
-        nodes.push(node("Softmax", &[&value_name], "drawn", &axis));
-        let mean = [numbers("axes", &[0]), number("keepdims", 0)];
-        nodes.push(node("ReduceMean", &["drawn"], "probabilities", &mean));
+    let size = first[last].shape[0];
+    let mean = [numbers("axes", &[0]), number("keepdims", 0)];
+    let mut outputs = vec!["probabilities"];
+    let mut add = |kind: &str, inputs: &[&str], output: &str, attributes: &[Message]| {
+        nodes.push(node(kind, inputs, output, attributes));
+    };
+    if let Some(target) = target {
+        outputs = vec!["values"];
+        initialisers.push(tensor("scale", &[1], &[target.scale]));
+        initialisers.push(tensor("offset", &[1], &[target.offset]));
+        add("Mul", &[&value_name, "scale"], "scaled", &[]);
+        let mut center = "scaled";
+        if count > 1 {
+            outputs.push("deviations");
+            center = "center";
+            add("ReduceMean", &["scaled"], center, &mean);
+            add("Sub", &["scaled", center], "apart", &[]);
+            add("Mul", &["apart", "apart"], "squares", &[]);
+            add("ReduceMean", &["squares"], "variance", &mean);
+            add("Sqrt", &["variance"], "deviations", &[]);
+        }
+        add("Add", &[center, "offset"], "values", &[]);
     } else {
-        nodes.push(node("Softmax", &[&value_name], "probabilities", &axis));
+        let axis = [number("axis", -1)];
+        if count > 1 {
+            add("Softmax", &[&value_name], "drawn", &axis);
+            add("ReduceMean", &["drawn"], "probabilities", &mean);
+        } else {
+            add("Softmax", &[&value_name], "probabilities", &axis);
+        }
     }
     for node in &nodes {
         graph = graph.message(1, node);
@@ -149,9 +176,10 @@ pub fn model(draws: &[Vec<Matrix>]) -> Vec<u8> {
     for initialiser in &initialisers {
         graph = graph.message(5, initialiser);
     }
-    graph = graph
-        .message(11, &value("x", first[0].shape[1]))
-        .message(12, &value("probabilities", first[last].shape[0]));
+    graph = graph.message(11, &value("x", first[0].shape[1]));
+    for output in outputs {
+        graph = graph.message(12, &value(output, size));
+    }
     let operators = Message::default().text(1, "").number(2, OPERATORS);
     Message::default()
         .number(1, FORMAT)

@@ -4,11 +4,11 @@ use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use circulant_data::{ImageSet, Normalisation, Pixels};
-use circulant_edge::write::WrittenGaussian;
+use circulant_edge::write::{WrittenGaussian, WrittenNormalisation};
 use circulant_edge::{Draws, Format, Sampling};
 use serde_json::json;
 
-use super::agreement::{DevicePredictions, Way, predict};
+use super::agreement::{DevicePredictions, Inputs, Way, predict};
 use super::device;
 use super::network::{PlainMap, PlainNetwork};
 
@@ -39,9 +39,10 @@ pub fn page(
         "inputs of {channels} x {height} x {width}, expected images of 1 or 3 channels and at most {MAX_INPUTS} values; \
          use --to edge"
     );
+    let written = device::normalisation(normalisation, None);
     let compared = set.first(COMPARED);
     let way = Way::Sampled(Sampling::new(samples));
-    let found = predict(model, &compared, way)?;
+    let found = predict(model, &Inputs::of(&compared), way)?;
     let mut entropies = found.entropies.clone();
     entropies.sort_by(f32::total_cmp);
     let quantile = |share: usize| entropies[(entropies.len() - 1) * share / 100];
@@ -51,7 +52,7 @@ pub fn page(
         [layer, _] => match layer.map {
             PlainMap::Circulant { .. } => {
                 let limited = set.first(LIMITED);
-                ("circulant", band(network, normalisation, &limited, labels)?)
+                ("circulant", band(network, &written, &limited, labels)?)
             }
             _ => ("other", Vec::new()),
         },
@@ -114,7 +115,7 @@ fn accuracy(found: &DevicePredictions, labels: &[usize], classes: usize) -> f64 
 /// The accuracy of the mean network with the lowest frequencies alone.
 fn band(
     network: &PlainNetwork,
-    normalisation: &Normalisation,
+    normalisation: &WrittenNormalisation,
     set: &ImageSet,
     labels: Option<&[usize]>,
 ) -> anyhow::Result<Vec<(usize, f64)>> {
@@ -144,7 +145,7 @@ fn band(
         kept.iter_mut().skip(2 * modes - 1).for_each(|a| *a = 0.0);
         limited.layers[0].weights.mean = kept;
         let bytes = device::model_without_radii(&limited, normalisation, Format::F32, 1)?;
-        let found = predict(&bytes, set, Way::Sampled(sampling))?;
+        let found = predict(&bytes, &Inputs::of(set), Way::Sampled(sampling))?;
         points.push((modes, accuracy(&found, labels, network.classes)));
     }
     Ok(points)

@@ -78,6 +78,7 @@ fn header(network: &PlainNetwork, bytes: &[u8]) -> anyhow::Result<String> {
         String::from("/* Written by `circulant export --to c`. */\n#include <stdint.h>\n\n");
     for (name, value) in [
         ("CLASSES", network.classes),
+        ("VALUES_TASK", usize::from(network.target.is_some())),
         ("INPUTS", inputs),
         ("CHANNELS", network.image[0]),
         ("LAYERS", network.layers.len()),
@@ -160,7 +161,7 @@ pub const MEMORY: usize = {memory};
 pub const MEMORY_FOR_SUMS: usize = {sums};
 /// Values of an input.
 pub const INPUTS: usize = {inputs};
-/// Classes.
+/// Classes, or one number.
 pub const OUTPUTS: usize = {outputs};
 /// Posterior samples unless you choose others.
 pub const SAMPLES: u32 = {samples};

@@ -1,0 +1,234 @@
+//! Networks of tables that leave the program: numbers with their deviations, classes of raw columns.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use circulant_edge::{Complex, Draws, Input, Model, Runtime, Sampling, Task};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{json, path, refusal, success, trained};
+
+/// The unit of the target, some 200, times what sums of another order change.
+const SAME: f64 = 0.02;
+
+/// `y = 3 x + noise`, beside three levels of text; raw rows as the device gets them: x, then blue, green, red.
+fn prices(root: &Path) -> (std::path::PathBuf, Vec<[f32; 4]>) {
+    let (mut text, mut rows) = ("x,colour,price\n".to_owned(), Vec::new());
+    for row in 0..120 {
+        let x = (f64::from(row) * 0.37).sin() * 100.0;
+        let noise = (f64::from(row) * 12.9898).sin() * 5.0;
+        let level = row as usize % 3;
+        let (colour, more) = [("red", 0.0), ("blue", 50.0), ("green", -20.0)][level];
+        text.push_str(&format!("{x},{colour},{}\n", 1000.0 + 3.0 * x + more + noise));
+        let mut raw = [x as f32, 0.0, 0.0, 0.0];
+        raw[[3, 1, 2][level]] = 1.0;
+        rows.push(raw);
+    }
+    let place = root.join("prices.csv");
+    fs::write(&place, text).unwrap();
+    (place, rows)
+}
+
+/// Mean, deviation and noise of every row.
+fn device(bytes: &[u8], rows: &[[f32; 4]], draws: Draws) -> Vec<[f64; 3]> {
+    let model = Model::read(bytes).unwrap();
+    assert_eq!((model.task(), model.name(0)), (Task::Values, Some("price")));
+    let mut memory = vec![Complex::new(0.0_f32, 0.0); model.memory_len()];
+    let mut runtime = Runtime::new(model, &mut memory).unwrap();
+    let sampling = Sampling {
+        draws,
+        ..Sampling::new(8)
+    };
+    let predict = |row: &[f32; 4]| {
+        let found = runtime.predict(Input::Floats(row), &sampling).unwrap();
+        [found.mean(0), found.deviation(0), found.noise(0)].map(f64::from)
+    };
+    rows.iter().map(predict).collect()
+}
+
+fn near(found: &[f64], expected: &[f64], tolerance: f64) {
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found - expected).abs() < tolerance, "{found} {expected}");
+    }
+}
+
+#[test]
+fn numbers_leave_with_their_deviations() {
+    let root = TempDir::new().unwrap();
+    let (data, rows) = prices(root.path());
+    let flags = ["--data", path(&data), "--validation", "20", "--steps", "40"];
+    let more = ["--model", "block-circulant", "--block", "2", "--width", "6"];
+    let run = trained(root.path(), "run", [&flags[..], &more].concat());
+    let expected = success([
+        "predict",
+        path(&run),
+        "--data",
+        path(&data),
+        "--samples",
+        "8",
+        "--json",
+    ]);
+    let expected: Vec<[f64; 3]> = expected
+        .lines()
+        .map(|line| {
+            let row: Value = serde_json::from_str(line).unwrap();
+            ["mean", "epistemic", "aleatoric"].map(|name| row[name].as_f64().unwrap())
+        })
+        .collect();
+    let file = root.path().join("model.circ");
+    let export = |to: &str, out: &Path, more: &[&str]| {
+        let all = ["export", path(&run), "--to", to, "--out", path(out), "--json"];
+        json([&all[..], more].concat())
+    };
+    let told = export("edge", &file, &["--quantise", "f32"]);
+    assert_eq!(told["images"], 20);
+    assert!(told["rows"][1]["largest_difference"].as_f64().unwrap() < SAME, "{told}");
+    assert!(told["rows"][1]["largest_of_deviations"].as_f64().unwrap() < SAME, "{told}");
+    assert!(told["rows"][0]["rmse"].as_f64().is_some());
+    let bytes = fs::read(&file).unwrap();
+    let found = device(&bytes, &rows, Draws::Weights);
+    for (found, expected) in found.iter().zip(&expected) {
+        near(&found[..2], &expected[..2], SAME);
+        // The noise of eight draws, and that of all.
+        assert!((found[2] / expected[2] - 1.0).abs() < 0.2, "{found:?} {expected:?}");
+    }
+    // int8, in Rust and in C.
+    export("edge", &file, &["--quantise", "int8"]);
+    let bytes = fs::read(&file).unwrap();
+    for (found, expected) in device(&bytes, &rows, Draws::Weights).iter().zip(&expected) {
+        near(&found[..2], &expected[..2], 10.0);
+    }
+    if Command::new("gcc").arg("--version").output().is_ok() {
+        let folder = root.path().join("c");
+        export("c", &folder, &["--quantise", "int8"]);
+        for (weights, draws) in [("0", Draws::Sums), ("1", Draws::Weights)] {
+            let found = compiled(&folder, &rows, weights);
+            for (found, expected) in found.iter().zip(device(&bytes, &rows, draws)) {
+                near(found, &expected, 1.0);
+            }
+        }
+    }
+    // Matrix products take standardised columns.
+    let facts = fs::read_to_string(run.join("run.json")).unwrap();
+    let facts: Value = serde_json::from_str(&facts).unwrap();
+    let number = |name: &str| facts["data"]["table"]["columns"][0][name].as_f64().unwrap();
+    let (mean, deviation) = (number("mean"), number("deviation"));
+    let standard: Vec<f32> = rows
+        .iter()
+        .flat_map(|row| {
+            let x = (f64::from(row[0]) - mean) / deviation;
+            [x as f32, row[1], row[2], row[3]]
+        })
+        .collect();
+    let file = root.path().join("model.onnx");
+    export("onnx", &file, &["--samples", "8"]);
+    let model = rten::Model::load_file(&file).unwrap();
+    let input = rten_tensor::Tensor::from_data(&[rows.len(), 4], standard);
+    let ids = ["values", "deviations"].map(|name| model.node_id(name).unwrap());
+    let inputs = vec![(model.node_id("x").unwrap(), input.into())];
+    let output = model.run(inputs, &ids, None).unwrap();
+    for (which, output) in output.into_iter().enumerate() {
+        let output: rten_tensor::Tensor<f32> = output.try_into().ok().unwrap();
+        let expected: Vec<f64> = expected.iter().map(|row| row[which]).collect();
+        let found: Vec<f64> = output.into_data().iter().map(|x| f64::from(*x)).collect();
+        assert_eq!(found.len(), rows.len());
+        near(&found, &expected, SAME);
+    }
+    let folder = root.path().join("dense");
+    export("dense", &folder, &[]);
+    let text = fs::read_to_string(folder.join("network.py")).unwrap();
+    assert!(text.contains("The target is") && text.contains("standardised"), "{text}");
+    let page = root.path().join("page.html");
+    let html = ["export", path(&run), "--to", "html", "--out", path(&page)];
+    refusal(1, html, &["numbers", "--to edge"]);
+}
+
+/// What the C program says about rows of floats.
+fn compiled(folder: &Path, rows: &[[f32; 4]], weights: &str) -> Vec<[f64; 3]> {
+    let program = folder.join("network");
+    let sources = ["main.c", "circulant.c"].map(|source| folder.join(source));
+    let output = Command::new("gcc")
+        .args(["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-o", path(&program)])
+        .args(sources.iter().map(|source| path(source)))
+        .arg("-lm")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    let bytes: Vec<u8> = rows.as_flattened().iter().flat_map(|x| x.to_le_bytes()).collect();
+    let input = folder.join("rows.bin");
+    fs::write(&input, bytes).unwrap();
+    let output = Command::new(&program)
+        .args(["8", weights, "floats"])
+        .stdin(fs::File::open(&input).unwrap())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.lines().count(), rows.len());
+    let numbers = |line: &str| {
+        let numbers: Vec<f64> = line.split(' ').map(|x| x.parse().unwrap()).collect();
+        <[f64; 3]>::try_from(numbers).unwrap()
+    };
+    text.lines().map(numbers).collect()
+}
+
+#[test]
+fn counts_stay_here() {
+    let root = TempDir::new().unwrap();
+    let rows = (0..60).map(|row| format!("{},{}\n", f64::from(row % 7) * 1.5, row % 13));
+    let data = root.path().join("counts.csv");
+    fs::write(&data, format!("x,visits\n{}", rows.collect::<String>())).unwrap();
+    let flags = ["--data", path(&data), "--task", "counts", "--steps", "3"];
+    let more = ["--model", "dense", "--width", "3"];
+    let run = trained(root.path(), "run", [&flags[..], &more].concat());
+    let file = root.path().join("model.circ");
+    let export = ["export", path(&run), "--to", "edge", "--out", path(&file)];
+    refusal(1, export, &["counts", "--task regression"]);
+}
+
+/// Classes of a table: the device takes the columns as they are.
+#[test]
+fn tables_of_classes_leave_with_their_normalisation() {
+    let root = TempDir::new().unwrap();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/wine.csv");
+    let flags = ["--data", path(&data), "--validation", "60", "--steps", "30"];
+    let more = ["--model", "spectral-circulant"];
+    let run = trained(root.path(), "run", [&flags[..], &more].concat());
+    let file = root.path().join("model.circ");
+    let export = ["export", path(&run), "--to", "edge", "--out", path(&file)];
+    let told = json([&export[..], &["--quantise", "f32", "--data", path(&data), "--json"]].concat());
+    let rows = told["rows"].as_array().unwrap();
+    assert!(rows[1]["largest_difference"].as_f64().unwrap() < 1e-4, "{told}");
+    // A row of the file as it stands there.
+    let text = fs::read_to_string(&data).unwrap();
+    let header: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    let class = header.iter().position(|name| *name == "class").unwrap();
+    let cells: Vec<&str> = text.lines().nth(1).unwrap().split(',').collect();
+    let columns = cells.iter().enumerate().filter(|(index, _)| *index != class);
+    let row: Vec<f32> = columns.map(|(_, cell)| cell.parse().unwrap()).collect();
+    let bytes = fs::read(&file).unwrap();
+    let model = Model::read(&bytes).unwrap();
+    let mut memory = vec![Complex::new(0.0_f32, 0.0); model.memory_len()];
+    let mut runtime = Runtime::new(model, &mut memory).unwrap();
+    let sampling = Sampling {
+        draws: Draws::Weights,
+        ..Sampling::new(8)
+    };
+    let found = runtime.predict(Input::Floats(&row), &sampling).unwrap();
+    let expected = success([
+        "predict",
+        path(&run),
+        "--data",
+        path(&data),
+        "--samples",
+        "8",
+        "--json",
+    ]);
+    let expected: Value = serde_json::from_str(expected.lines().next().unwrap()).unwrap();
+    for (k, found) in found.probabilities().enumerate() {
+        let expected = expected["probabilities"][k].as_f64().unwrap();
+        assert!((f64::from(found) - expected).abs() < 1e-4, "{k}: {found} {expected}");
+    }
+}
