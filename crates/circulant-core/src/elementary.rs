@@ -69,6 +69,26 @@ pub fn root(x: f32) -> f32 {
     libm::sqrtf(x)
 }
 
+/// Square root within three units in the last place, in a fraction of the time where there is no instruction for it: two steps of
+/// Heron from a guess within 4 %. Zero for zero and below the smallest normal number, NaN for NaN and negative values.
+///
+/// ```
+/// assert!((circulant_core::elementary::near_root(2.0) - 2.0_f32.sqrt()).abs() < 4e-7);
+/// ```
+#[inline(always)]
+pub fn near_root(x: f32) -> f32 {
+    if x < f32::MIN_POSITIVE {
+        return if x >= 0.0 { 0.0 } else { f32::NAN };
+    }
+    if x == f32::INFINITY || x.is_nan() {
+        return x;
+    }
+    // Half the exponent.
+    let guess = f32::from_bits((x.to_bits() >> 1) + 0x1fbb_4f2e);
+    let near = 0.5 * (guess + x / guess);
+    0.5 * (near + x / near)
+}
+
 /// `ln(x / 2^halvings)` of a positive normal number.
 ///
 /// The coefficients are a minimax fit of `(ln(1 + f) - f + f^2/2)/f^3` on `[sqrt(1/2), sqrt(2)]`,

@@ -149,6 +149,15 @@ fn transforms_in_place_are_transforms() {
         for (pair, x) in scratch.iter_mut().zip(x.chunks(2)) {
             *pair = Complex::new(x[0], x[x.len() - 1]);
         }
+        for count in [1, (n / 2 + 1).min(5), n / 2 + 1] {
+            let mut bins = zeros(count);
+            let pairs = &scratch[..n.div_ceil(2)];
+            transform.first_bins(pairs, &mut bins).expect("fits");
+            for (found, expected) in bins.iter().zip(&expected) {
+                let error = (found - expected).norm();
+                assert!(error < 1e-14 * (n * n) as f64, "length {n}: {error:e}");
+            }
+        }
         transform
             .forward_in_place(&mut half, &mut scratch)
             .expect("fits");
@@ -159,7 +168,10 @@ fn transforms_in_place_are_transforms() {
         for (t, x) in x.iter().enumerate() {
             let pair = scratch[t / 2];
             let found = if t % 2 == 0 { pair.re } else { pair.im } / n as f64;
-            assert!((found - x).abs() < 1e-13 * (n as f64).sqrt(), "{n} {t}: {found} {x}");
+            assert!(
+                (found - x).abs() < 1e-13 * (n as f64).sqrt(),
+                "{n} {t}: {found} {x}"
+            );
         }
     }
 }

@@ -6,7 +6,6 @@ use crate::gaussian::Draw;
 use crate::layer::Layer;
 use crate::memory::{get, set};
 use crate::number::Number;
-use crate::runtime::Draws;
 use crate::values::{SQUARES, share_of};
 
 /// `out = x W + b` of a draw, or of the mean. Where sums are drawn in the place of weights, sum `k` is, given `x`, normal with
@@ -22,7 +21,7 @@ pub(crate) fn dense<T: Number>(
 ) {
     let (inputs, outputs) = (layer.inputs(), layer.outputs());
     if let Some(draw) = draw
-        && (draw.draws == Draws::Weights || layer.bias.rank > 0)
+        && (draw.is_of_weights() || layer.bias.rank > 0)
     {
         let drawn = layer.bias.values(Some(draw), xi);
         (0..outputs).for_each(|k| set(out, k, drawn.at(k)));
@@ -50,7 +49,7 @@ pub(crate) fn dense<T: Number>(
                 None => variance,
             };
             let variance = variance + layer.bias.variance(k);
-            sum = sum + T::single(elementary::root(variance)) * noise.at(k);
+            sum = sum + T::single(elementary::near_root(variance)) * noise.at(k);
         }
         set(out, k, sum);
     };
@@ -165,9 +164,13 @@ fn columns<'a, T: Number>(
             // Blocks would overlap.
             let rows = |codes: &'a [u8]| codes.get(from..).unwrap_or(&[]).chunks(outputs);
             let square_of = |x: i32| ((x * x) >> 18) as u32;
-            let means = few(rows(codes), x, count, |x| x.fraction(factor) as u32, |code| {
-                i32::from(code as i8) as u32
-            });
+            let means = few(
+                rows(codes),
+                x,
+                count,
+                |x| x.fraction(factor) as u32,
+                |code| i32::from(code as i8) as u32,
+            );
             let variances = few(
                 rows(spreads.map_or(&[], |(codes, _)| codes)),
                 x,

@@ -69,6 +69,11 @@ pub enum EdgeError {
         /// What was asked for.
         found: u32,
     },
+    /// Something that this program was built without.
+    LeftOut {
+        /// The feature that has it.
+        what: &'static str,
+    },
     /// A size that the operators refuse.
     Size,
 }
@@ -122,6 +127,10 @@ impl fmt::Display for EdgeError {
             Self::Samples { found } => {
                 write!(f, "expected 1 to 65536 posterior samples, found {found}")
             }
+            Self::LeftOut { what } => write!(
+                f,
+                "this program was built without the feature {what}; build circulant-edge with it"
+            ),
             Self::Size => write!(
                 f,
                 "a size that the operators refuse; export the model again"

@@ -7,12 +7,12 @@
 use circulant_core::Complex;
 use circulant_core::random::{CounterKey, NoiseKey, normal_at, seed_for};
 
-use crate::EdgeError;
 use crate::bytes::Cursor;
 use crate::memory::set;
 use crate::number::Number;
 use crate::runtime::Draws;
 use crate::values::{Blocks, Deviations, Format, Groups, Sharing, Values};
+use crate::{EdgeError, WEIGHTS};
 
 /// The number of the groups that are coordinates, in the place of the binary logarithm of a block.
 pub(crate) const COORDINATES: u8 = u8::MAX;
@@ -46,13 +46,16 @@ pub(crate) struct Draw {
 impl Draw {
     /// The noise of a parameter.
     fn noise(self, stream: u16) -> Noise {
-        match self.draws {
-            Draws::Weights => {
-                let [seed, stream] = self.seed_and_stream(stream);
-                Noise::Desktop(NoiseKey { seed, stream })
-            }
-            Draws::Sums => Noise::Device(self.counter(stream)),
+        if self.is_of_weights() {
+            let [seed, stream] = self.seed_and_stream(stream);
+            return Noise::Desktop(NoiseKey { seed, stream });
         }
+        Noise::Device(self.counter(stream))
+    }
+
+    /// Whether every weight is drawn, as the desktop does.
+    pub(crate) fn is_of_weights(self) -> bool {
+        WEIGHTS && self.draws == Draws::Weights
     }
 
     fn counter(self, stream: u16) -> CounterKey {
@@ -77,7 +80,8 @@ impl Noise {
     #[inline]
     pub(crate) fn at<T: Number>(self, index: usize) -> T {
         match self {
-            Self::Desktop(key) => T::single(normal_at(key, index)),
+            Self::Desktop(key) if WEIGHTS => T::single(normal_at(key, index)),
+            Self::Desktop(NoiseKey { .. }) => T::zero(),
             Self::Device(key) => T::normal(key.normal(index as u32)),
         }
     }
@@ -230,7 +234,9 @@ impl<'a> Gaussian<'a> {
 
     /// What a code of a value counts, and of a row of the factor.
     pub(crate) fn scales(&self, index: usize) -> [f32; 2] {
-        let factor = self.factor.map_or(0.0, |factor| factor.scale_of(index * self.rank));
+        let factor = self
+            .factor
+            .map_or(0.0, |factor| factor.scale_of(index * self.rank));
         [self.mean.scale_of(index), factor]
     }
 

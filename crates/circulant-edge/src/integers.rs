@@ -3,7 +3,7 @@
 //! No part of a spectrum that is divided by its length exceeds the largest input, `bound`. With `C` channels and codes of at most
 //! 128 a sum stays below `C 128 sqrt(2) 2^bits`, which [`bits`] keeps below `2^31`.
 
-use circulant_core::{Bin, Complex, HalfPlane};
+use circulant_core::{Complex, HalfPlane};
 
 use crate::gaussian::{CodeRuns, Gaussian};
 use crate::number::Number;
@@ -19,10 +19,14 @@ pub fn bits(channels: usize) -> u32 {
 /// Fewer would lose too much.
 const FEWEST: u32 = 10;
 
-/// Weights as integers.
+/// Weights of a layer of signals, that is of planes of one row, as integers.
 pub(crate) struct Integers<'a> {
     codes: CodeRuns<'a>,
     channels: [usize; 2],
+    /// Kept bins.
+    kept: usize,
+    /// The last of all bins is real if it is this.
+    middle: usize,
     /// From a part of a spectrum to its integer.
     factor: f32,
 }
@@ -37,25 +41,38 @@ impl<'a> Integers<'a> {
     ) -> Option<Self> {
         let run = channels[0] * channels[1];
         let codes = weights.runs(run)?;
-        let bits = bits(channels[0]);
-        let alike = plane.iter().all(|bin| match bin {
-            Bin::Complex { coordinate } => {
-                weights.scales(coordinate * run) == weights.scales((coordinate + 1) * run)
-            }
-            _ => true,
-        });
-        (alike && bits >= FEWEST).then(|| Self {
+        let (bits, coordinates) = (bits(channels[0]), plane.coordinates());
+        let scales = |coordinate: usize| weights.scales(coordinate * run);
+        let mut pairs = (1..coordinates.saturating_sub(1)).step_by(2);
+        let alike = pairs.all(|coordinate| scales(coordinate) == scales(coordinate + 1));
+        (plane.height() == 1 && alike && bits >= FEWEST).then(|| Self {
             codes,
             channels,
+            kept: coordinates / 2 + 1,
+            middle: if plane.width().is_multiple_of(2) {
+                plane.width() / 2
+            } else {
+                usize::MAX
+            },
             factor: (1_u32 << bits.min(T::FRACTION)) as f32 / bound,
         })
+    }
+
+    /// Bins that are not masked.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// The first coordinate of a bin, and whether there is another.
+    #[inline(always)]
+    fn coordinates(&self, bin: usize) -> (usize, bool) {
+        ((2 * bin).saturating_sub(1), bin > 0 && bin != self.middle)
     }
 
     /// Adds an input channel with this spectrum, as `sums::add` does; means and shared parts as integers.
     #[inline(never)]
     pub(crate) fn add<T: Number>(
         &self,
-        plane: &HalfPlane,
         input: usize,
         spectrum: &[Complex<T>],
         sums: &mut [Complex<T>],
@@ -65,16 +82,10 @@ impl<'a> Integers<'a> {
         let parts = parts(rank);
         let (run, own) = (inputs * outputs, input * outputs);
         let bins = sums.chunks_exact_mut(outputs * parts);
-        for ((bin, &x), sums) in plane.iter().zip(spectrum).zip(bins) {
-            // The imaginary coordinate multiplies ix, or -ix.
-            let (coordinate, sign) = match bin {
-                Bin::Real { coordinate } => (coordinate, 0),
-                Bin::Complex { coordinate } => (coordinate, 1),
-                Bin::Conjugate { coordinate } => (coordinate, -1),
-                Bin::Masked => continue,
-            };
+        for ((bin, &x), sums) in spectrum.iter().enumerate().take(self.kept).zip(bins) {
+            let (coordinate, paired) = self.coordinates(bin);
             let first = coordinate * run + own;
-            let second = if sign == 0 { first } else { first + run };
+            let second = if paired { first + run } else { first };
             let rows = (
                 self.codes.row(first, outputs),
                 self.codes.row(second, outputs),
@@ -82,61 +93,60 @@ impl<'a> Integers<'a> {
             let (Some(one), Some(two)) = rows else {
                 return;
             };
-            let (re, im) = (x.re.fraction(self.factor), x.im.fraction(self.factor));
-            let turned = [-sign * im, sign * re];
-            let add = |sum: &mut Complex<T>, one: u8, two: u8| {
-                let (one, two) = (i32::from(one as i8), i32::from(two as i8));
-                let re = sum.re.kept().wrapping_add(one * re + two * turned[0]);
-                let im = sum.im.kept().wrapping_add(one * im + two * turned[1]);
-                *sum = Complex::new(T::keep(re), T::keep(im));
+            let x_codes = Complex::new(x.re.fraction(self.factor), x.im.fraction(self.factor));
+            let p = x.re.fine_product(x.re);
+            let c = x.re.fine_product(x.im);
+            let q = x.im.fine_product(x.im);
+            // The imaginary coordinate multiplies ix.
+            let zero = T::zero();
+            let (turned, others) = if paired {
+                (Complex::new(-x_codes.im, x_codes.re), [p, c, q])
+            } else {
+                (Complex::new(0, 0), [zero, zero, zero])
             };
-            let squares = [
-                x.re.fine_product(x.re),
-                x.re.fine_product(x.im),
-                x.im.fine_product(x.im),
-            ];
-            let others = if sign == 0 { [T::zero(); 3] } else { squares };
-            let means = one.means.iter().zip(two.means);
+            let mut sums = sums;
+            let mut factors = (one.factors, two.factors);
+            let codes = one.means.iter().zip(two.means);
             let deviations = one.deviations.iter().zip(two.deviations);
-            let mut factors = one.factors.iter().zip(two.factors);
-            let sums = sums.chunks_exact_mut(parts);
-            for (((mean, deviation), sums), _) in means.zip(deviations).zip(sums).zip(0..outputs) {
-                add(&mut sums[0], *mean.0, *mean.1);
-                for sum in &mut sums[1..=rank] {
-                    if let Some((one, two)) = factors.next() {
-                        add(sum, *one, *two);
-                    }
+            for (mean, deviation) in codes.zip(deviations) {
+                let Some((sum, rest)) = sums.split_first_mut() else {
+                    return;
+                };
+                add_codes(sum, *mean.0, *mean.1, x_codes, turned);
+                let Some((shared, rest)) = rest.split_at_mut_checked(rank) else {
+                    return;
+                };
+                for sum in shared {
+                    let (Some((one, left)), Some((two, right))) =
+                        (factors.0.split_first(), factors.1.split_first())
+                    else {
+                        return;
+                    };
+                    add_codes(sum, *one, *two, x_codes, turned);
+                    factors = (left, right);
                 }
+                let Some(([root, last], rest)) = rest.split_first_chunk_mut::<2>() else {
+                    return;
+                };
                 let one = SQUARES[usize::from(*deviation.0)];
                 let two = SQUARES[usize::from(*deviation.1)];
-                let re = squares[0].fraction_of(one) + others[2].fraction_of(two);
-                let both = squares[1].fraction_of(one) - others[1].fraction_of(two);
-                let im = squares[2].fraction_of(one) + others[0].fraction_of(two);
-                sums[rank + 1] = sums[rank + 1] + Complex::new(re, both);
-                sums[rank + 2].re = sums[rank + 2].re + im;
+                root.re = root.re + p.fraction_of(one) + others[2].fraction_of(two);
+                root.im = root.im + c.fraction_of(one) - others[1].fraction_of(two);
+                last.re = last.re + q.fraction_of(one) + others[0].fraction_of(two);
+                sums = rest;
             }
         }
     }
 
     /// Integers become numbers.
     #[inline(never)]
-    pub(crate) fn finish<T: Number>(
-        &self,
-        weights: &Gaussian<'_>,
-        plane: &HalfPlane,
-        sums: &mut [Complex<T>],
-    ) {
+    pub(crate) fn finish<T: Number>(&self, weights: &Gaussian<'_>, sums: &mut [Complex<T>]) {
         let [inputs, outputs] = self.channels;
         let rank = self.codes.rank;
         let parts = parts(rank);
         let bins = sums.chunks_exact_mut(outputs * parts);
-        for (bin, sums) in plane.iter().zip(bins) {
-            let (Bin::Real { coordinate }
-            | Bin::Complex { coordinate }
-            | Bin::Conjugate { coordinate }) = bin
-            else {
-                continue;
-            };
+        for (bin, sums) in bins.enumerate().take(self.kept) {
+            let (coordinate, _) = self.coordinates(bin);
             let scales = weights.scales(coordinate * inputs * outputs);
             let [mean, factor] = scales.map(|scale| scale / self.factor);
             for sums in sums.chunks_exact_mut(parts) {
@@ -150,6 +160,21 @@ impl<'a> Integers<'a> {
     }
 }
 
+/// Adds one code times `x` and another times `turned` to integers.
+#[inline(always)]
+fn add_codes<T: Number>(
+    sum: &mut Complex<T>,
+    one: u8,
+    two: u8,
+    x: Complex<i32>,
+    turned: Complex<i32>,
+) {
+    let (one, two) = (i32::from(one as i8), i32::from(two as i8));
+    let re = sum.re.kept().wrapping_add(one * x.re + two * turned.re);
+    let im = sum.im.kept().wrapping_add(one * x.im + two * turned.im);
+    *sum = Complex::new(T::keep(re), T::keep(im));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,8 +182,12 @@ mod tests {
     #[test]
     fn no_sum_overflows() {
         for channels in (1..1 << 20).step_by(17) {
-            let largest = channels as f64 * 128.0 * 2.0_f64.sqrt() * 2.0_f64.powi(bits(channels) as i32);
-            assert!(bits(channels) == 0 || largest < 2.0_f64.powi(31), "{channels}");
+            let largest =
+                channels as f64 * 128.0 * 2.0_f64.sqrt() * 2.0_f64.powi(bits(channels) as i32);
+            assert!(
+                bits(channels) == 0 || largest < 2.0_f64.powi(31),
+                "{channels}"
+            );
         }
         assert_eq!(bits(28), 18);
     }

@@ -127,8 +127,8 @@ pub(crate) fn hidden<T: Number>(
         add_bias(layer, draw, work);
     }
     // What integers follow.
-    let coarse = draw.is_some_and(|draw| draw.draws == Draws::Sums)
-        && layer.weights.mean.codes().is_some();
+    let coarse =
+        draw.is_some_and(|draw| draw.draws == Draws::Sums) && layer.weights.mean.codes().is_some();
     activate(layer.activation, coarse, layer.outputs(), work.output)
 }
 
@@ -213,6 +213,14 @@ fn bccb<T: Number>(
             }
         }
         let image = &mut work.output;
+        if plane.height() == 1 && pixels.is_multiple_of(2) {
+            // Pairs stay pairs.
+            let rows = operator.rows();
+            rows.inverse_in_place(sum, &mut line[..rows.scratch_len()])?;
+            let (pairs, first) = (pixels / 2, output * pixels / 2);
+            image[first..first + pairs].copy_from_slice(&line[..pairs]);
+            continue;
+        }
         operator.image_of(sum, line, |pixel, value| {
             set(image, output * pixels + pixel, value);
         })?;

@@ -52,6 +52,11 @@ pub mod write;
 /// The version of the format that this crate reads.
 pub const VERSION: u16 = 2;
 
+/// Whether weights can be drawn as the desktop draws them.
+pub(crate) const WEIGHTS: bool = cfg!(feature = "weights");
+/// Whether models may have other numbers than integers.
+pub(crate) const FLOATS: bool = cfg!(feature = "floats");
+
 pub use circulant_core::random::QUANTILES;
 pub use circulant_core::{Complex, Fixed};
 pub use error::EdgeError;

@@ -161,7 +161,7 @@ impl Number for f32 {
 
     #[inline(always)]
     fn fine_root(self) -> Self {
-        elementary::root(self)
+        elementary::near_root(self)
     }
 
     #[inline(always)]

@@ -104,7 +104,8 @@ impl<'a, 'i> Pixels<'a, 'i> {
                 at(low).max(at(high))
             }
             _ => {
-                let sizes = (0..self.model.inputs()).map(|index| size(self.at::<T>(index).to_single()));
+                let sizes =
+                    (0..self.model.inputs()).map(|index| size(self.at::<T>(index).to_single()));
                 sizes.fold(0.0, f32::max)
             }
         };

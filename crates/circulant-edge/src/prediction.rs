@@ -108,8 +108,9 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
             set(self.heads, k, T::hold(weight));
         }
         self.expected_entropy += elementary::ln(total) - moment / total;
+        let share = 1.0 / total;
         for k in 0..outputs {
-            let probability = get(self.heads, k).held() / total;
+            let probability = get(self.heads, k).held() * share;
             self.add_to(SUMS, k, probability);
             self.add_to(SQUARES, k, probability * probability);
         }

@@ -2,10 +2,9 @@
 
 use circulant_core::{Complex, elementary};
 
-use crate::EdgeError;
 use crate::dense::dense;
 use crate::gaussian::Draw;
-use crate::layer::Activation;
+use crate::layer::{Activation, Layer};
 use crate::layers::{self, Origin};
 use crate::memory::{Parts, Plan, Work};
 use crate::model::{Model, Task, check_samples};
@@ -13,6 +12,7 @@ use crate::moments;
 use crate::number::Number;
 use crate::pixels::{Input, Pixels};
 use crate::prediction::{Prediction, Tally};
+use crate::{EdgeError, WEIGHTS};
 
 /// What is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,6 +104,9 @@ impl<'a, 'm, T: Number> Runtime<'a, 'm, T> {
         sampling: &Sampling,
     ) -> Result<Prediction<'_, T>, EdgeError> {
         check_samples(sampling.samples)?;
+        if !WEIGHTS && sampling.draws == Draws::Weights {
+            return Err(EdgeError::LeftOut { what: "weights" });
+        }
         let Loaded {
             model,
             parts,
@@ -121,6 +124,7 @@ impl<'a, 'm, T: Number> Runtime<'a, 'm, T> {
         } else {
             Origin::Input(input)
         };
+        let layers = Layers::of(&model);
         let mut tally = Tally::new(model, heads);
         for sample in 0..sampling.samples {
             let draw = Draw {
@@ -128,12 +132,12 @@ impl<'a, 'm, T: Number> Runtime<'a, 'm, T> {
                 sample,
                 draws: sampling.draws,
             };
-            logits(&model, roots, from, Some(draw), &mut work, tally.logits())?;
+            logits(&layers, roots, from, Some(draw), &mut work, tally.logits())?;
             tally.add()?;
         }
         let mut radius = None;
         if sampling.radius && model.task() == Task::Classes {
-            logits(&model, roots, from, None, &mut work, tally.logits())?;
+            logits(&layers, roots, from, None, &mut work, tally.logits())?;
             radius = tally.radius(norm)?;
         }
         Ok(tally.finish(radius))
@@ -219,34 +223,60 @@ struct Loaded<'a, 'm, T> {
     norm: f32,
 }
 
+/// The layers of a model, of which the first ones are read once for all draws.
+struct Layers<'a> {
+    model: Model<'a>,
+    first: [Option<Layer<'a>>; 2],
+}
+
+impl<'a> Layers<'a> {
+    fn of(model: &Model<'a>) -> Self {
+        let mut layers = model.layers();
+        Self {
+            model: *model,
+            first: [layers.next(), layers.next()],
+        }
+    }
+}
+
 /// The logits of a draw, or of the posterior's mean.
 #[inline(never)]
 fn logits<T: Number>(
-    model: &Model<'_>,
+    layers: &Layers<'_>,
     roots: &[Complex<T>],
     mut from: Origin<'_, T>,
     draw: Option<Draw>,
     work: &mut Work<'_, T>,
     out: &mut [Complex<T>],
 ) -> Result<(), EdgeError> {
+    let count = layers.model.layer_count();
     let mut rest = roots;
     let mut bound = None;
-    for (index, layer) in model.layers().enumerate() {
+    for index in 0..count {
+        let read;
+        let layer = match layers.first.get(index) {
+            Some(layer) => layer,
+            None => {
+                read = layers.model.layers().nth(index);
+                &read
+            }
+        };
+        let Some(layer) = layer else { break };
         let (own, others) = rest.split_at(layer.roots_len());
         rest = others;
-        if index + 1 == model.layer_count() {
+        if index + 1 == count {
             let x = match from {
                 Origin::Input(input) | Origin::Sums(input) => input,
                 Origin::Between => &*work.output,
             };
-            dense(&layer, x, draw, bound, out, work.xi);
+            dense(layer, x, draw, bound, out, work.xi);
             return Ok(());
         }
         if let Origin::Between = from {
             let pairs = layer.inputs().div_ceil(2);
             work.between[..pairs].copy_from_slice(&work.output[..pairs]);
         }
-        layers::hidden(&layer, own, from, draw, bound, work)?;
+        layers::hidden(layer, own, from, draw, bound, work)?;
         bound = (layer.activation == Activation::Tanh).then_some(1.0);
         from = Origin::Between;
     }

@@ -8,8 +8,8 @@
 //!
 //! All of it is computed once per input, while its channels are transformed one after the other: no spectrum of an input is
 //! kept, and a draw takes two normal numbers per bin, however many channels there are. A channel whose bytes are all the same
-//! has one bin, and takes no transform. Where a coordinate has one scale for all channels, and both coordinates of a bin the same
-//! one, `M` and `F` are sums of integers ([`Integers`]).
+//! has one bin, and takes no transform. Where channels are signals, a coordinate has one scale for all of them, and both coordinates of
+//! a bin the same one, `M` and `F` are sums of integers ([`Integers`]).
 //!
 //! A bias becomes part of the bins: its mean has a spectrum, and independent values of one deviation `s` at `n` positions are
 //! independent bins of the variance `s^2/n` (half of it in either part of a complex bin), so that nothing is left to draw for
@@ -29,6 +29,11 @@ use crate::memory::{get, set};
 use crate::number::Number;
 use crate::pixels::Pixels;
 
+/// Values of a signal whose bins may be computed one by one.
+const SHORT: usize = 64;
+/// Bins in the place of which one is computed by itself.
+const FEWER: usize = 2;
+
 /// Complex numbers per bin and output.
 pub(crate) fn parts(rank: usize) -> usize {
     rank + 3
@@ -46,7 +51,9 @@ pub(crate) fn folds(layer: &Layer<'_>) -> bool {
     };
     let bias = &layer.bias;
     let alike = bias.count == channels[1]
-        || bias.deviation.is_none_or(|own| own.is_the_same_for(grid[0] * grid[1]));
+        || bias
+            .deviation
+            .is_none_or(|own| own.is_the_same_for(grid[0] * grid[1]));
     alike && bias.rank == 0
 }
 
@@ -220,6 +227,9 @@ pub(crate) fn prepare<T: Number>(
         });
     }
     let integers = Integers::of::<T>(weights, plane, channels, bound);
+    // Few kept bins of a short signal cost less one by one, where what that loses is less than integers lose.
+    let few = integers.as_ref().map(Integers::kept);
+    let few = few.filter(|kept| T::CERTIFIED && size <= SHORT && kept * FEWER <= plane.bins());
     sums.fill(Complex::new(T::zero(), T::zero()));
     for input in 0..channels[0] {
         let first = input * size;
@@ -227,18 +237,18 @@ pub(crate) fn prepare<T: Number>(
         match pixels.constant(first, size) {
             Some(value) => spectrum[0] = Complex::new(value, T::zero()),
             None => {
-                transform(pixels, first, operator, spectrum, line)?;
-                divide(spectrum, size);
-                bins = spectrum.len();
+                bins = few.unwrap_or(plane.bins());
+                transform(pixels, first, operator, &mut spectrum[..bins], line)?;
+                divide(&mut spectrum[..bins], size);
             }
         }
         match &integers {
-            Some(integers) => integers.add(plane, input, &spectrum[..bins], sums),
+            Some(integers) => integers.add(input, &spectrum[..bins], sums),
             None => add(weights, plane, channels, input, &spectrum[..bins], sums),
         }
     }
     if let Some(integers) = &integers {
-        integers.finish(weights, plane, sums);
+        integers.finish(weights, sums);
     }
     if folds(layer) {
         add_noise(layer, plane, channels, sums);
@@ -250,7 +260,7 @@ pub(crate) fn prepare<T: Number>(
     Ok(())
 }
 
-/// The spectrum of a channel.
+/// The spectrum of a channel, or its first bins.
 fn transform<T: Number>(
     pixels: &Pixels<'_, '_>,
     first: usize,
@@ -261,10 +271,13 @@ fn transform<T: Number>(
     let plane = operator.layout();
     if plane.height() == 1 {
         let rows = operator.rows();
-        let line = &mut line[..rows.scratch_len()];
         let pairs = plane.width().div_ceil(2);
         pixels.fill(first, plane.width(), &mut line[..pairs]);
-        rows.forward_in_place(spectrum, line)?;
+        if spectrum.len() < plane.bins() {
+            rows.first_bins(&line[..pairs], spectrum)?;
+        } else {
+            rows.forward_in_place(spectrum, &mut line[..rows.scratch_len()])?;
+        }
     } else {
         operator.spectrum_of(&|index| pixels.at(index), first, spectrum, line)?;
     }
@@ -335,7 +348,10 @@ fn add_bias<T: Number>(
             divide(spectrum, size);
             bins = spectrum.len();
         }
-        let own = sums.iter_mut().skip(output * parts).step_by(outputs * parts);
+        let own = sums
+            .iter_mut()
+            .skip(output * parts)
+            .step_by(outputs * parts);
         for (sum, bin) in own.zip(&spectrum[..bins]) {
             *sum = *sum + *bin;
         }

@@ -11,10 +11,10 @@
 
 use circulant_core::Complex;
 
-use crate::EdgeError;
 use crate::bytes::{Cursor, f32_at};
 use crate::memory::get;
 use crate::number::Number;
+use crate::{EdgeError, FLOATS};
 
 /// How numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub enum Format {
 impl Format {
     pub(crate) fn of(tag: u8) -> Result<Self, EdgeError> {
         match tag {
+            0 | 1 if !FLOATS => Err(EdgeError::LeftOut { what: "floats" }),
             0 => Ok(Self::F32),
             1 => Ok(Self::F16),
             2 => Ok(Self::Int8),
@@ -42,10 +43,15 @@ impl Format {
 
     fn size(self) -> usize {
         match self {
-            Self::F32 => 4,
-            Self::F16 => 2,
-            Self::Int8 => 1,
+            Self::F32 if FLOATS => 4,
+            Self::F16 if FLOATS => 2,
+            _ => 1,
         }
+    }
+
+    /// Integers.
+    fn is_short(self) -> bool {
+        !FLOATS || self == Self::Int8
     }
 }
 
@@ -121,7 +127,7 @@ impl<'a> Values<'a> {
 
     /// The numbers, if they are f32.
     pub(crate) fn floats(&self) -> Option<&'a [[u8; 4]]> {
-        (self.format == Format::F32).then_some(self.codes.as_chunks().0)
+        (FLOATS && self.format == Format::F32).then_some(self.codes.as_chunks().0)
     }
 
     /// Codes and scales of blocks, if they are integers.
@@ -143,7 +149,7 @@ impl<'a> Values<'a> {
 
     /// The codes, if they are integers.
     pub(crate) fn codes(&self) -> Option<&'a [u8]> {
-        (self.format == Format::Int8).then_some(self.codes)
+        self.format.is_short().then_some(self.codes)
     }
 
     pub(crate) fn scale(&self, group: usize) -> f32 {
@@ -157,9 +163,9 @@ impl<'a> Values<'a> {
 
     fn single(&self, index: usize) -> f32 {
         match self.format {
-            Format::F32 => f32_at(self.codes, index),
-            Format::F16 => half_at(self.codes, index),
-            Format::Int8 => f32::from(self.code(index)) * self.scale(self.groups.of(index)),
+            Format::F32 if FLOATS => f32_at(self.codes, index),
+            Format::F16 if FLOATS => half_at(self.codes, index),
+            _ => f32::from(self.code(index)) * self.scale(self.groups.of(index)),
         }
     }
 
@@ -170,12 +176,11 @@ impl<'a> Values<'a> {
     /// Value `index`.
     #[inline]
     pub(crate) fn at<T: Number>(&self, index: usize) -> T {
-        match self.format {
-            Format::Int8 => {
-                let unscaled = T::one().times_code(self.code(index));
-                unscaled.scaled(self.scale(self.groups.of(index)))
-            }
-            _ => T::single(self.single(index)),
+        if self.format.is_short() {
+            let unscaled = T::one().times_code(self.code(index));
+            unscaled.scaled(self.scale(self.groups.of(index)))
+        } else {
+            T::single(self.single(index))
         }
     }
 
@@ -183,7 +188,7 @@ impl<'a> Values<'a> {
     pub(crate) fn dot<T: Number>(&self, first: usize, count: usize, with: &[Complex<T>]) -> T {
         let group = self.groups.of(first);
         let mut sum = T::zero();
-        if self.format == Format::Int8 && self.groups.of(first + count - 1) == group {
+        if self.format.is_short() && self.groups.of(first + count - 1) == group {
             let codes = self.codes.get(first..first + count).unwrap_or(&[]);
             for (index, &code) in codes.iter().enumerate() {
                 sum = sum + get(with, index).times_code(code as i8);
@@ -283,12 +288,12 @@ impl<'a> Deviations<'a> {
 
     /// The numbers, if they are f32.
     pub(crate) fn floats(&self) -> Option<&'a [[u8; 4]]> {
-        (self.format == Format::F32).then_some(self.codes.as_chunks().0)
+        (FLOATS && self.format == Format::F32).then_some(self.codes.as_chunks().0)
     }
 
     /// The codes and their scale, if they are integers and every value has its own.
     pub(crate) fn codes(&self) -> Option<(&'a [u8], f32)> {
-        let own = self.format == Format::Int8 && self.sharing == Sharing::Own;
+        let own = self.format.is_short() && self.sharing == Sharing::Own;
         own.then_some((self.codes, self.scale))
     }
 
@@ -321,11 +326,16 @@ impl<'a> Deviations<'a> {
     #[inline]
     pub(crate) fn at(&self, index: usize) -> f32 {
         match self.format {
-            Format::F32 => f32_at(self.codes, index),
-            Format::F16 => half_at(self.codes, index),
-            Format::Int8 => {
+            Format::F32 if FLOATS => f32_at(self.codes, index),
+            Format::F16 if FLOATS => half_at(self.codes, index),
+            _ => {
                 let (code, other) = self.codes_of(index);
-                self.scale * share_of(code) * share_of(other)
+                let own = self.scale * share_of(code);
+                if other == 0 {
+                    own
+                } else {
+                    own * share_of(other)
+                }
             }
         }
     }
@@ -341,17 +351,15 @@ impl<'a> Deviations<'a> {
     /// Deviation `index` times a number.
     #[inline]
     pub(crate) fn times<T: Number>(&self, index: usize, value: T) -> T {
-        match self.format {
-            Format::Int8 => {
-                let (code, other) = self.codes_of(index);
-                let mut value = value.share(code);
-                if other > 0 {
-                    value = value.share(other);
-                }
-                value.scaled(self.scale)
-            }
-            _ => value * T::single(self.at(index)),
+        if !self.format.is_short() {
+            return value * T::single(self.at(index));
         }
+        let (code, other) = self.codes_of(index);
+        let mut value = value.share(code);
+        if other > 0 {
+            value = value.share(other);
+        }
+        value.scaled(self.scale)
     }
 }
 

@@ -157,10 +157,8 @@ impl Export {
             ),
             Target::Edge | Target::C | Target::Rust => {}
         }
-        let normalisation = device::normalisation(
-            &run.folder.config.data.normalisation,
-            Some(&run.schema),
-        );
+        let normalisation =
+            device::normalisation(&run.folder.config.data.normalisation, Some(&run.schema));
         let (samples, format) = (self.samples.unwrap_or(8), self.format());
         let bytes = device::model(&network, &normalisation, format, samples)?;
         self.write(&network, &bytes)?;

@@ -21,7 +21,10 @@ fn prices(root: &Path) -> (std::path::PathBuf, Vec<[f32; 4]>) {
         let noise = (f64::from(row) * 12.9898).sin() * 5.0;
         let level = row as usize % 3;
         let (colour, more) = [("red", 0.0), ("blue", 50.0), ("green", -20.0)][level];
-        text.push_str(&format!("{x},{colour},{}\n", 1000.0 + 3.0 * x + more + noise));
+        text.push_str(&format!(
+            "{x},{colour},{}\n",
+            1000.0 + 3.0 * x + more + noise
+        ));
         let mut raw = [x as f32, 0.0, 0.0, 0.0];
         raw[[3, 1, 2][level]] = 1.0;
         rows.push(raw);
@@ -79,20 +82,37 @@ fn numbers_leave_with_their_deviations() {
         .collect();
     let file = root.path().join("model.circ");
     let export = |to: &str, out: &Path, more: &[&str]| {
-        let all = ["export", path(&run), "--to", to, "--out", path(out), "--json"];
+        let all = [
+            "export",
+            path(&run),
+            "--to",
+            to,
+            "--out",
+            path(out),
+            "--json",
+        ];
         json([&all[..], more].concat())
     };
     let told = export("edge", &file, &["--quantise", "f32"]);
     assert_eq!(told["images"], 20);
-    assert!(told["rows"][1]["largest_difference"].as_f64().unwrap() < SAME, "{told}");
-    assert!(told["rows"][1]["largest_of_deviations"].as_f64().unwrap() < SAME, "{told}");
+    assert!(
+        told["rows"][1]["largest_difference"].as_f64().unwrap() < SAME,
+        "{told}"
+    );
+    assert!(
+        told["rows"][1]["largest_of_deviations"].as_f64().unwrap() < SAME,
+        "{told}"
+    );
     assert!(told["rows"][0]["rmse"].as_f64().is_some());
     let bytes = fs::read(&file).unwrap();
     let found = device(&bytes, &rows, Draws::Weights);
     for (found, expected) in found.iter().zip(&expected) {
         near(&found[..2], &expected[..2], SAME);
         // The noise of eight draws, and that of all.
-        assert!((found[2] / expected[2] - 1.0).abs() < 0.2, "{found:?} {expected:?}");
+        assert!(
+            (found[2] / expected[2] - 1.0).abs() < 0.2,
+            "{found:?} {expected:?}"
+        );
     }
     // int8, in Rust and in C.
     export("edge", &file, &["--quantise", "int8"]);
@@ -139,7 +159,10 @@ fn numbers_leave_with_their_deviations() {
     let folder = root.path().join("dense");
     export("dense", &folder, &[]);
     let text = fs::read_to_string(folder.join("network.py")).unwrap();
-    assert!(text.contains("The target is") && text.contains("standardised"), "{text}");
+    assert!(
+        text.contains("The target is") && text.contains("standardised"),
+        "{text}"
+    );
     let page = root.path().join("page.html");
     let html = ["export", path(&run), "--to", "html", "--out", path(&page)];
     refusal(1, html, &["numbers", "--to edge"]);
@@ -150,14 +173,26 @@ fn compiled(folder: &Path, rows: &[[f32; 4]], weights: &str) -> Vec<[f64; 3]> {
     let program = folder.join("network");
     let sources = ["main.c", "circulant.c"].map(|source| folder.join(source));
     let output = Command::new("gcc")
-        .args(["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-o", path(&program)])
+        .args([
+            "-std=c99",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+            path(&program),
+        ])
         .args(sources.iter().map(|source| path(source)))
         .arg("-lm")
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");
-    let bytes: Vec<u8> = rows.as_flattened().iter().flat_map(|x| x.to_le_bytes()).collect();
+    let bytes: Vec<u8> = rows
+        .as_flattened()
+        .iter()
+        .flat_map(|x| x.to_le_bytes())
+        .collect();
     let input = folder.join("rows.bin");
     fs::write(&input, bytes).unwrap();
     let output = Command::new(&program)
@@ -198,15 +233,27 @@ fn tables_of_classes_leave_with_their_normalisation() {
     let run = trained(root.path(), "run", [&flags[..], &more].concat());
     let file = root.path().join("model.circ");
     let export = ["export", path(&run), "--to", "edge", "--out", path(&file)];
-    let told = json([&export[..], &["--quantise", "f32", "--data", path(&data), "--json"]].concat());
+    let told = json(
+        [
+            &export[..],
+            &["--quantise", "f32", "--data", path(&data), "--json"],
+        ]
+        .concat(),
+    );
     let rows = told["rows"].as_array().unwrap();
-    assert!(rows[1]["largest_difference"].as_f64().unwrap() < 1e-4, "{told}");
+    assert!(
+        rows[1]["largest_difference"].as_f64().unwrap() < 1e-4,
+        "{told}"
+    );
     // A row of the file as it stands there.
     let text = fs::read_to_string(&data).unwrap();
     let header: Vec<&str> = text.lines().next().unwrap().split(',').collect();
     let class = header.iter().position(|name| *name == "class").unwrap();
     let cells: Vec<&str> = text.lines().nth(1).unwrap().split(',').collect();
-    let columns = cells.iter().enumerate().filter(|(index, _)| *index != class);
+    let columns = cells
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| *index != class);
     let row: Vec<f32> = columns.map(|(_, cell)| cell.parse().unwrap()).collect();
     let bytes = fs::read(&file).unwrap();
     let model = Model::read(&bytes).unwrap();
@@ -229,6 +276,9 @@ fn tables_of_classes_leave_with_their_normalisation() {
     let expected: Value = serde_json::from_str(expected.lines().next().unwrap()).unwrap();
     for (k, found) in found.probabilities().enumerate() {
         let expected = expected["probabilities"][k].as_f64().unwrap();
-        assert!((f64::from(found) - expected).abs() < 1e-4, "{k}: {found} {expected}");
+        assert!(
+            (f64::from(found) - expected).abs() < 1e-4,
+            "{k}: {found} {expected}"
+        );
     }
 }

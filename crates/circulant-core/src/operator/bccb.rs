@@ -228,10 +228,7 @@ impl<'a, T: Scalar> BccbOperator<'a, T> {
         expect_len("line", line.len(), self.sizes.line)?;
         self.columns(spectrum, line, true);
         let width = self.plane.width();
-        for (row, half) in spectrum
-            .chunks_exact_mut(self.plane.columns())
-            .enumerate()
-        {
+        for (row, half) in spectrum.chunks_exact_mut(self.plane.columns()).enumerate() {
             let line = &mut line[..self.rows.scratch_len()];
             self.rows.inverse_in_place(half, line)?;
             for t in 0..width {

@@ -166,10 +166,7 @@ fn sevens<T: Scalar>(roots: Roots<'_, T>, out: &mut [Complex<T>]) {
 
 /// The transform of seven values, with the first three roots of that order.
 #[inline(always)]
-fn seven<T: Scalar>(
-    values: [Complex<T>; 7],
-    [w, ww, www]: [Complex<T>; 3],
-) -> [Complex<T>; 7] {
+fn seven<T: Scalar>(values: [Complex<T>; 7], [w, ww, www]: [Complex<T>; 3]) -> [Complex<T>; 7] {
     let [first, one, two, three, four, five, six] = values;
     let (a, aa) = (one + six, one - six);
     let (b, bb) = (two + five, two - five);

@@ -173,6 +173,50 @@ impl<'a, T: Scalar> RealTransform<'a, T> {
         Ok(())
     }
 
+    /// The first bins of the half spectrum of the signal that stands in `signal`, two values after the other: by Goertzel's
+    /// recurrence `s[t] = x[t] + 2 cos(2 pi k/n) s[t-1] - s[t-2]`, `X[k] = w^-k s[n-1] - s[n-2]`, which is less work than a
+    /// transform for a few bins. Its rounding errors grow with the length.
+    ///
+    /// ```
+    /// use circulant_core::{Complex, RealTransform};
+    ///
+    /// let mut roots = [Complex::new(0.0, 0.0); 2];
+    /// let transform = RealTransform::new(3, &mut roots)?;
+    /// let mut bins = [Complex::new(0.0_f64, 0.0); 1];
+    /// transform.first_bins(&[Complex::new(1.0, 2.0), Complex::new(4.0, 0.0)], &mut bins)?;
+    /// assert!((bins[0] - 7.0).norm() < 1e-14);
+    /// # Ok::<(), circulant_core::SizeError>(())
+    /// ```
+    pub fn first_bins(
+        &self,
+        signal: &[Complex<T>],
+        bins: &mut [Complex<T>],
+    ) -> Result<(), SizeError> {
+        expect_len("signal", signal.len(), self.length.div_ceil(2))?;
+        if bins.len() > self.bins() {
+            return expect_len("bins", bins.len(), self.bins());
+        }
+        let (pairs, last) = match (self.length.is_multiple_of(2), signal.split_last()) {
+            (false, Some((last, pairs))) => (pairs, Some(last.re)),
+            _ => (signal, None),
+        };
+        for (k, bin) in bins.iter_mut().enumerate() {
+            let root = self.roots.at(k);
+            let twice = root.re + root.re;
+            let (mut one, mut two) = (T::zero(), T::zero());
+            for pair in pairs {
+                two = pair.re + twice * one - two;
+                one = pair.im + twice * two - one;
+            }
+            if let Some(last) = last {
+                (one, two) = (last + twice * one - two, one);
+            }
+            // The root is that of the other direction.
+            *bin = Complex::new(root.re * one - two, -(root.im * one));
+        }
+        Ok(())
+    }
+
     /// From the transform `Z` of `x[2t] + i x[2t+1]`, `m = n/2` values, to the half spectrum of `x`:
     /// `X[k] = E[k] + w^k O[k]` with the transforms `E` and `O` of the even and the odd values, which are
     /// the Hermitian and the anti-Hermitian part of `Z`.

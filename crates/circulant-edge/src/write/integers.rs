@@ -7,7 +7,9 @@ use circulant_core::{Bin, HalfPlane};
 use crate::values::Groups;
 
 /// How far deviations may be from shared ones: root mean square of the logarithms of their ratios.
-const TOLERANCE: f64 = 0.1;
+const TOLERANCE: f64 = 0.2;
+/// The same of biases, which are a small part of what is added up.
+const TOLERANCE_OF_BIASES: f64 = 0.5;
 
 /// What the values of a parameter are.
 #[derive(Debug)]
@@ -50,7 +52,7 @@ pub(super) fn coded(values: &[f32], groups: Groups, places: &Places) -> (Vec<f32
 /// per run. Sums of variances over rows, over columns and over runs stay what they are.
 pub(super) fn shared(deviations: &[f32], places: &Places) -> Option<Vec<f32>> {
     let squares: Vec<f64> = deviations.iter().map(|s| f64::from(*s).powi(2)).collect();
-    let (stored, near): (Vec<f32>, Vec<f64>) = match *places {
+    let (stored, near, tolerance): (Vec<f32>, Vec<f64>, f64) = match *places {
         Places::Matrix(columns) if columns > 0 => {
             let rows = squares.chunks_exact(columns).map(|row| row.iter().sum());
             let rows: Vec<f64> = rows.collect();
@@ -64,8 +66,11 @@ pub(super) fn shared(deviations: &[f32], places: &Places) -> Option<Vec<f32>> {
             let own = rows.iter().map(|row| (row * largest / total).sqrt());
             // Shares of one; `deviations` divides by the largest number of all.
             let scale = own.clone().fold(0.0, f64::max);
-            let shares = columns.iter().map(|column| scale * (column / largest).sqrt());
-            (own.chain(shares).map(|x| x as f32).collect(), near)
+            let shares = columns
+                .iter()
+                .map(|column| scale * (column / largest).sqrt());
+            let stored = own.chain(shares).map(|x| x as f32).collect();
+            (stored, near, TOLERANCE)
         }
         Places::Vector(positions) if positions > 1 && positions <= usize::from(u16::MAX) => {
             let runs = squares.chunks(positions);
@@ -74,15 +79,18 @@ pub(super) fn shared(deviations: &[f32], places: &Places) -> Option<Vec<f32>> {
                 .collect();
             let near = (0..squares.len()).map(|index| means[index / positions]);
             let near = near.collect();
-            (means.iter().map(|mean| mean.sqrt() as f32).collect(), near)
+            let stored = means.iter().map(|mean| mean.sqrt() as f32).collect();
+            (stored, near, TOLERANCE_OF_BIASES)
         }
         _ => return None,
     };
     let pairs = squares.iter().zip(&near);
-    let error: f64 = pairs.map(|(exact, near)| (0.5 * (exact / near).ln()).powi(2)).sum();
+    let error: f64 = pairs
+        .map(|(exact, near)| (0.5 * (exact / near).ln()).powi(2))
+        .sum();
     let error = (error / squares.len() as f64).sqrt();
     // Not a number where a deviation is zero.
-    (error <= TOLERANCE).then_some(stored)
+    (error <= tolerance).then_some(stored)
 }
 
 #[cfg(test)]
@@ -92,13 +100,18 @@ mod tests {
     #[test]
     fn products_are_found_and_others_left_alone() {
         let (rows, columns) = ([0.1_f32, 0.2, 0.05], [1.0_f32, 0.5]);
-        let product = rows.iter().flat_map(|row| columns.map(|column| row * column));
+        let product = rows
+            .iter()
+            .flat_map(|row| columns.map(|column| row * column));
         let mut product: Vec<f32> = product.collect();
         let stored = shared(&product, &Places::Matrix(2)).unwrap();
         let scale = stored.iter().copied().fold(0.0, f32::max);
         for (index, exact) in product.iter().enumerate() {
             let found = stored[index / 2] * stored[3 + index % 2] / scale;
-            assert!((found / exact - 1.0).abs() < 1e-6, "{index}: {found} {exact}");
+            assert!(
+                (found / exact - 1.0).abs() < 1e-6,
+                "{index}: {found} {exact}"
+            );
         }
         product[3] *= 3.0;
         assert!(shared(&product, &Places::Matrix(2)).is_none());

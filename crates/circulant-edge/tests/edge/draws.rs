@@ -84,8 +84,15 @@ fn shared_deviations_are_drawn_as_weights_are() {
                 .collect(),
             ..gaussian(2, count, 0, 0.5)
         };
-        writer.bccb([channels, 2], grid, 1.0, &gaussian(1, 24 * channels, 1, 0.2), &bias);
-        let product = |index: usize| 0.3 / (1.0 + (index / 4) as f32 / 20.0) * 0.5_f32.powi(index as i32 % 4);
+        writer.bccb(
+            [channels, 2],
+            grid,
+            1.0,
+            &gaussian(1, 24 * channels, 1, 0.2),
+            &bias,
+        );
+        let product =
+            |index: usize| 0.3 / (1.0 + (index / 4) as f32 / 20.0) * 0.5_f32.powi(index as i32 % 4);
         let weights = WrittenGaussian {
             deviation: (0..96).map(product).collect(),
             ..gaussian(3, 96, 0, 1.0)
@@ -123,7 +130,10 @@ fn few_outputs_are_drawn_as_many_are() {
         let weights = mean(Format::F32, Draws::Weights);
         for (format, tolerance) in TOLERANCES {
             for (a, b) in weights.iter().zip(mean(format, Draws::Sums)) {
-                assert!((a - b).abs() < tolerance, "{inputs} {outputs} {format:?} {a} {b}");
+                assert!(
+                    (a - b).abs() < tolerance,
+                    "{inputs} {outputs} {format:?} {a} {b}"
+                );
             }
         }
     }

@@ -169,7 +169,11 @@ fn circulant_layers_have_other_activations_too() {
     let input = numbers(6, d, 2.0);
     let x: Vec<f64> = input.iter().map(|&x| f64::from(x)).collect();
     let y = circulant(&coordinates, d / 2 + 1, &x);
-    let biased: Vec<f64> = y.iter().zip(&bias).map(|(y, b)| y + f64::from(*b)).collect();
+    let biased: Vec<f64> = y
+        .iter()
+        .zip(&bias)
+        .map(|(y, b)| y + f64::from(*b))
+        .collect();
     for (activation, f) in [
         (
             Activation::Relu,
@@ -199,7 +203,10 @@ fn circulant_layers_have_other_activations_too() {
                     let found = runtime.predict(Input::Floats(&input), &sampling).unwrap();
                     for (found, expected) in found.probabilities().zip(&expected) {
                         let error = (f64::from(found) - expected).abs();
-                        assert!(error < tolerance, "{activation:?} {blocks} {format:?} {error}");
+                        assert!(
+                            error < tolerance,
+                            "{activation:?} {blocks} {format:?} {error}"
+                        );
                     }
                 })
                 .unwrap();

@@ -68,7 +68,10 @@ fn values_have_their_mean_their_deviation_and_their_noise() {
     let x = [2.0_f32, -1.0, 3.0];
     let square = |x: f32| x * x;
     let variance = square(2.0 * 0.3) + square(0.2) + square(3.0 * 0.1) + square(0.15);
-    let (mean, deviation) = (50.0 + 10.0 * (2.0 + 0.5 + 0.75 + 0.4), 10.0 * variance.sqrt());
+    let (mean, deviation) = (
+        50.0 + 10.0 * (2.0 + 0.5 + 0.75 + 0.4),
+        10.0 * variance.sqrt(),
+    );
     for (format, tolerance) in [(Format::F32, 0.06), (Format::Int8, 0.3)] {
         let mut writer = ModelWriter::new([1, 1, 3], 1, format);
         writer.targets(vec![WrittenTarget {
@@ -85,7 +88,12 @@ fn values_have_their_mean_their_deviation_and_their_noise() {
                     ..Sampling::new(60_000)
                 };
                 let found = runtime.predict(Input::Floats(&x), &sampling).unwrap();
-                assert!((found.mean(0) - mean).abs() < tolerance + 0.1, "{draws:?} {format:?} {} {}", found.mean(0), found.deviation(0));
+                assert!(
+                    (found.mean(0) - mean).abs() < tolerance + 0.1,
+                    "{draws:?} {format:?} {} {}",
+                    found.mean(0),
+                    found.deviation(0)
+                );
                 assert!((found.deviation(0) - deviation).abs() < tolerance);
                 assert!((found.noise(0) - 3.0).abs() < 1e-6 && found.radius.is_none());
             }

@@ -180,7 +180,9 @@ pub fn value_row(
 ) -> ValueRow {
     let largest = |found: &[f32], expected: Vec<f64>| {
         let pairs = found.iter().zip(expected);
-        pairs.map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max)
+        pairs
+            .map(|(a, b)| (f64::from(*a) - b).abs())
+            .fold(0.0, f64::max)
     };
     let rmse = targets.map(|targets| {
         let pairs = found.means.iter().zip(targets);

@@ -8,7 +8,8 @@ use burn::module::Param;
 use burn::tensor::{Tensor, TensorData};
 use circulant::geometry::{Lipschitz, UpperBound};
 use circulant::models::{HiddenLayer, ImageClassifier};
-use circulant_data::{ColumnKind, Normalisation, TableSchema};
+use circulant_data::table::ColumnKind;
+use circulant_data::{Normalisation, TableSchema};
 use circulant_edge::write::{self, ModelWriter, WrittenNormalisation, WrittenRadii};
 use circulant_edge::{Activation, Format, Model, sum_bits};
 
@@ -160,7 +161,8 @@ fn radii(
             ([first, _], [[weights, _], _]) => summed(&first.map, weights),
             ([first, ..], [[weights, _], ..]) => {
                 let others = hidden[1..].iter();
-                let others = others.fold(1.0, |product, layer| product * layer.norm().upper().get());
+                let others =
+                    others.fold(1.0, |product, layer| product * layer.norm().upper().get());
                 let width = first.map.sizes()[1] as f64;
                 summed(&first.map, weights) * others * width.sqrt()
             }
@@ -202,7 +204,14 @@ fn largest_byte(normalisation: &WrittenNormalisation) -> f64 {
         let (mean, deviation) = (f64::from(*mean), f64::from(*deviation));
         mean.abs().max((top - mean).abs()) / deviation
     };
-    pairs.map(size).fold(if normalisation.mean.is_empty() { top } else { 0.0 }, f64::max)
+    pairs.map(size).fold(
+        if normalisation.mean.is_empty() {
+            top
+        } else {
+            0.0
+        },
+        f64::max,
+    )
 }
 
 /// The same network with other weights and biases.
