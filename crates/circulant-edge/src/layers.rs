@@ -50,7 +50,7 @@ pub(crate) fn load<T: Number>(
     layer: &Layer<'_>,
     roots: &[Complex<T>],
     pixels: &Pixels<'_, '_>,
-    sums: bool,
+    [sums, exact]: [bool; 2],
     input: &mut [Complex<T>],
     work: &mut Work<'_, T>,
 ) -> Result<(), EdgeError> {
@@ -72,7 +72,8 @@ pub(crate) fn load<T: Number>(
             let operator = BccbOperator::with_roots(&plane, channels, roots)?;
             if sums {
                 let sums = &mut input[..layer.sums_len()];
-                return sums::prepare(layer, &operator, channels, pixels, sums, work.spectrum);
+                let work = &mut *work.spectrum;
+                return sums::prepare(layer, &operator, channels, pixels, exact, sums, work);
             }
             let size = grid[0] * grid[1];
             let spectra = &mut input[..channels[0] * plane.bins()];

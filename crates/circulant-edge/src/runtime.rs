@@ -203,7 +203,14 @@ impl<'a, 'm, T: Number> Runtime<'a, 'm, T> {
         if let Some(first) = model.layers().next() {
             sums = draws == Draws::Sums && first.sums_len() > 0;
             let roots = &parts.roots[..first.roots_len()];
-            layers::load(&first, roots, &value, sums, parts.input, &mut parts.work)?;
+            layers::load(
+                &first,
+                roots,
+                &value,
+                [sums, with_norm],
+                parts.input,
+                &mut parts.work,
+            )?;
         }
         Ok(Loaded {
             model,

@@ -175,19 +175,24 @@ pub(crate) fn spectrum<T: Number>(
     }
     let (bins, parts) = (plane.bins(), parts(rank));
     let row = sums.len() / bins;
-    for (index, (value, sums)) in spectrum.iter_mut().zip(sums.chunks_exact(row)).enumerate() {
-        let Some(bin) = sums.get(output * parts..(output + 1) * parts) else {
+    let own = sums.get(output * parts..).unwrap_or(&[]);
+    let first = (rank + output * bins) as u32;
+    for ((index, value), bin) in (first..).zip(spectrum.iter_mut()).zip(own.chunks(row)) {
+        let Some((&mean, rest)) = bin.split_first() else {
             return;
         };
-        let mut sum = bin[0];
-        if let Some(key) = key {
-            for (column, part) in bin[1..=rank].iter().enumerate() {
+        let mut sum = mean;
+        if let Some(key) = key
+            && let Some((shared, rest)) = rest.split_at_checked(rank)
+            && let Some([root, last]) = rest.first_chunk::<2>()
+        {
+            for (column, part) in shared.iter().enumerate() {
                 sum = sum + part.scale(get(xi, column));
             }
-            let (one, two) = key.two_normals((rank + output * bins + index) as u32);
-            let (root, one) = (bin[rank + 1], T::normal(one));
+            let (one, two) = key.two_normals(index);
+            let one = T::normal(one);
             sum.re = sum.re + root.re * one;
-            sum.im = sum.im + root.im * one + bin[rank + 2].re * T::normal(two);
+            sum.im = sum.im + root.im * one + last.re * T::normal(two);
         }
         *value = sum;
     }
@@ -206,12 +211,13 @@ fn fill<T: Number>(plane: &HalfPlane, spectrum: &mut [Complex<T>]) {
     }
 }
 
-/// Transforms the channels of an input and makes their sums.
+/// Transforms the channels of an input and makes their sums: `exact`, as certificates need them, or faster.
 pub(crate) fn prepare<T: Number>(
     layer: &Layer<'_>,
     operator: &BccbOperator<'_, T>,
     channels: [usize; 2],
     pixels: &Pixels<'_, '_>,
+    exact: bool,
     sums: &mut [Complex<T>],
     work: &mut [Complex<T>],
 ) -> Result<(), EdgeError> {
@@ -227,9 +233,10 @@ pub(crate) fn prepare<T: Number>(
         });
     }
     let integers = Integers::of::<T>(weights, plane, channels, bound);
-    // Few kept bins of a short signal cost less one by one, where what that loses is less than integers lose.
+    // Few kept bins of a short signal cost less one by one; what that loses is small, but no part of a certificate.
     let few = integers.as_ref().map(Integers::kept);
-    let few = few.filter(|kept| T::CERTIFIED && size <= SHORT && kept * FEWER <= plane.bins());
+    let few =
+        few.filter(|kept| !exact && T::CERTIFIED && size <= SHORT && kept * FEWER <= plane.bins());
     sums.fill(Complex::new(T::zero(), T::zero()));
     for input in 0..channels[0] {
         let first = input * size;
