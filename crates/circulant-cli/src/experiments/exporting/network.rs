@@ -6,7 +6,7 @@ use anyhow::{bail, ensure};
 use burn::module::Module;
 use burn::tensor::Tensor;
 use circulant::bayes::{AnyPosterior, Factor};
-use circulant::models::{HiddenLayer, ImageClassifier};
+use circulant::models::{HiddenLayer, ImageClassifier, Likelihood};
 use circulant_data::TableTask;
 use circulant_edge::write::{WrittenGaussian, WrittenTarget};
 
@@ -89,6 +89,13 @@ impl PlainNetwork {
                 run.folder.path().display()
             );
         };
+        let network = run.network.valid().mean();
+        ensure!(
+            network.likelihood() == Likelihood::Gaussian,
+            "{}: its noise depends on the row, which is not exported yet; train with --model block-circulant, whose noise is one \
+             number",
+            run.folder.path().display()
+        );
         let mut posteriors = Posteriors::of(run.network.posteriors(), "layers.")?;
         // Of the variances of the draws, which are lognormal, the mean.
         let logarithm = posteriors.take("noise")?;
@@ -99,9 +106,8 @@ impl PlainNetwork {
             offset: mean as f32,
             noise: noise.unwrap_or(0.0) * deviation as f32,
         };
-        let network = run.network.valid().mean().layers;
         let (image, names) = (run.folder.facts.data.image(), vec![schema.target.clone()]);
-        let plain = Self::with(network, posteriors, image, 1, names)?;
+        let plain = Self::with(network.layers, posteriors, image, 1, names)?;
         Ok(Self {
             target: Some(target),
             ..plain
