@@ -277,7 +277,8 @@ fn results_of_train_are_json_too() {
         .iter()
         .map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned())
         .collect();
-    let expected = "checkpoint.safetensors config.toml metrics.json run.json steps.jsonl";
+    let expected =
+        "checkpoint.safetensors config.toml density.safetensors metrics.json run.json steps.jsonl";
     assert_eq!(names, words(expected));
     // The settings of one run make another.
     let again = root.at("again");
