@@ -62,13 +62,13 @@ pub fn log_densities<M: Network, T: Number>(
     let Some(density) = density else {
         return Ok(None);
     };
-    // As of predictions, the order of the rows does not matter.
     let (different, which) = different(rows);
     let mean = network.valid().mean();
     let mut found = Vec::with_capacity(different.len());
     for part in different.chunks(ROWS_AT_A_TIME) {
         let inputs = columns.tensor(rows, part)?;
-        let features = HiddenFeatures::of::<2>(layers(&mean), inputs, ROWS_AT_A_TIME);
+        // One at a time: a row shares the rounding of those that it is computed with, which a density magnifies.
+        let features = HiddenFeatures::of::<2>(layers(&mean), inputs, 1);
         if features.columns != density.columns() {
             return Ok(None);
         }

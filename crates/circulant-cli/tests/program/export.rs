@@ -182,7 +182,7 @@ fn c_computes_what_rust_computes() {
             let compiled = Command::new("gcc")
                 .args([
                     "-std=c99",
-                    "-O1",
+                    "-O2",
                     "-Wall",
                     "-Wextra",
                     "-Werror",

@@ -175,7 +175,7 @@ fn compiled(folder: &Path, rows: &[[f32; 4]], weights: &str) -> Vec<[f64; 3]> {
     let output = Command::new("gcc")
         .args([
             "-std=c99",
-            "-O1",
+            "-O2",
             "-Wall",
             "-Wextra",
             "-Werror",
