@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the Python package: makes a virtual environment in target/, builds the engine as Rust's tests are built, runs pytest.
 #   python/test.sh [PYTEST ARGUMENTS]                     # two tests at a time
-#   CIRCULANT_SUITE=whole python/test.sh -k scikit_learn  # scikit-learn's suite with sizes chosen too, which takes minutes
+#   CIRCULANT_SUITE=whole python/test.sh                  # scikit-learn's suite with sizes chosen too, all comparisons, whole examples
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from . import _engine
+from ._torch_memory import empty
 from .functional import _image, _signal
 
 
@@ -67,7 +68,7 @@ def _forward(x: Tensor, coordinates: Tensor, bias: Tensor | None, key: Key) -> T
     height, width, channels_in, channels_out, radius = key
     if not _fits(x, coordinates, bias):
         return composed(x, coordinates, bias, height, width, channels_in, channels_out, radius)
-    y = torch.empty((x.shape[0], channels_out * max(height, 1) * width), dtype=x.dtype)
+    y = empty((x.shape[0], channels_out * max(height, 1) * width), x.dtype)
     if x.shape[0] == 0:
         return y
     operator = engine_operator(height, width, channels_in, channels_out, radius, coordinates.shape[0])
@@ -112,8 +113,8 @@ def _gradients(
 ) -> tuple[Tensor, Tensor, Tensor]:
     if not _fits(x, coordinates, bias, grad):
         return _composed_gradients(x, coordinates, bias, grad, key, wants_x)
-    grad_x = torch.empty(x.shape if wants_x else (0,), dtype=x.dtype)
-    grad_coordinates = torch.empty(coordinates.shape, dtype=x.dtype)
+    grad_x = empty(x.shape if wants_x else (0,), x.dtype)
+    grad_coordinates = empty(coordinates.shape, x.dtype)
     grad_bias = torch.empty((0,) if bias is None else bias.shape, dtype=x.dtype)
     if x.shape[0] == 0:
         return grad_x.zero_(), grad_coordinates.zero_(), grad_bias.zero_()

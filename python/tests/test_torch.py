@@ -2,12 +2,14 @@
 
 import copy
 import math
+import threading
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from circulant import _torch_memory  # noqa: E402
 from circulant import functional as F  # noqa: E402
 from circulant import torch as ct  # noqa: E402
 from circulant._torch_ops import apply, composed  # noqa: E402
@@ -215,3 +217,46 @@ def test_bayesian():
     assert not torch.equal(model(x), model(x))
     other = ct.bayesian(copy.deepcopy(net), rank=2)
     other.load_state_dict(model.state_dict())
+
+
+def test_memory_is_reused_only_when_nothing_lies_on_it():
+    layer = ct.SpectralCirculant1d(512, dtype=torch.float32)
+    x = torch.randn(256, 512)
+    with torch.no_grad():
+        y = layer(x)
+        place, expected = y.data_ptr(), y.clone()
+        part, array = y[3:5], y.numpy()[7:9]
+        del y
+        others = [layer(-x) for _ in range(3)]
+        assert all(other.data_ptr() != place for other in others)
+        assert torch.equal(part, expected[3:5]) and np.array_equal(array, expected[7:9].numpy())
+        del part
+        assert layer(-x).data_ptr() != place
+        del array
+        # Nothing lies on it any more: the next output of this size does.
+        again = layer(x)
+        assert again.data_ptr() == place and torch.equal(again, expected)
+        assert again.data_ptr() % 64 == 0
+
+
+def test_kept_memory_is_bounded():
+    kept = lambda: sum(size * len(blocks) for size, blocks in _torch_memory._shelf.blocks.items())
+    for sizes in ([1 << 24] * 40, [(1 << 20) + 4 * k for k in range(300)]):
+        tensors = [_torch_memory.empty((size // 4,), torch.float32) for size in sizes]
+        assert len({tensor.data_ptr() for tensor in tensors}) == len(sizes)
+        del tensors
+        assert (1 << 27) < kept() <= 1 << 28
+    threads = [threading.Thread(target=_many_sizes, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert kept() <= 1 << 28
+
+
+def _many_sizes(seed):
+    tensors = []
+    for k in range(500):
+        tensors.append(_torch_memory.empty((50_000 + 1000 * ((k * (seed + 3)) % 7),), torch.float32).fill_(seed))
+        if len(tensors) > 5:
+            assert (tensors.pop(k % 5) == seed).all()
