@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Long enough to be interrupted.
 fn long(out: &Place) -> String {
-    let model = "--model spectral-bccb --channels 2 --batch 64 --checkpoint-every 7 --steps 200";
+    let model = "--model spectral-bccb --channels 2 --batch 64 --checkpoint-every 7 --steps 80";
     format!("train --data glyphs --first 400 {model} --out {out}")
 }
 
@@ -61,7 +61,7 @@ fn a_killed_run_resumes_as_if_nothing_had_happened() {
         "it was killed in the middle"
     );
     let reached = steps(&killed).len();
-    assert!((25..200).contains(&reached), "{reached}");
+    assert!((25..80).contains(&reached), "{reached}");
     // A line that was being written is forgotten.
     let log = killed.at("steps.jsonl");
     let mut text = fs::read_to_string(&log).unwrap();
@@ -69,11 +69,11 @@ fn a_killed_run_resumes_as_if_nothing_had_happened() {
     fs::write(&log, text).unwrap();
     // A checkpoint can be used before the run is whole.
     let inspected = json(format!("inspect {killed} --json"));
-    assert!(inspected["steps"].as_u64().unwrap() < 200);
+    assert!(inspected["steps"].as_u64().unwrap() < 80);
     fs::remove_file(killed.at("inspect.html")).unwrap();
 
     let summary = json(format!("train --resume {killed} --json"));
-    assert_eq!(summary["steps"], 200);
+    assert_eq!(summary["steps"], 80);
     success(long(&whole));
     assert_eq!(steps(&killed), steps(&whole));
     assert!(checkpoint(&killed) == checkpoint(&whole), "the same bytes");
@@ -87,9 +87,9 @@ fn a_killed_run_resumes_as_if_nothing_had_happened() {
         checkpoint(&whole) == before,
         "nothing to do changes nothing"
     );
-    let summary = json(format!("train --resume {whole} --steps 210 --json"));
-    assert_eq!(summary["steps"], 210);
-    assert_eq!(steps(&whole).len(), 210);
+    let summary = json(format!("train --resume {whole} --steps 90 --json"));
+    assert_eq!(summary["steps"], 90);
+    assert_eq!(steps(&whole).len(), 90);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn ctrl_c_leaves_a_checkpoint_and_says_how_to_resume() {
     let advice = format!("circulant train --resume {out}");
     assert!(message.contains(&advice), "{message}");
     let reached = steps(&out).len();
-    assert!(reached < 200, "{reached}");
+    assert!(reached < 80, "{reached}");
     // The checkpoint is of the very step at which it stopped.
     let numbers = json(format!("inspect {out} --json"));
     assert_eq!(numbers["steps"], reached);

@@ -111,6 +111,8 @@ fn numbers_are_predicted_with_their_deviation() {
         path(&data),
         "--validation",
         "40",
+        "--steps",
+        "1000",
         "--out",
         path(&run),
         "--json",
