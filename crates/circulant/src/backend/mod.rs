@@ -8,22 +8,32 @@
 //! | backend | forward and gradients |
 //! | --- | --- |
 //! | Flex | the fused kernels of `circulant-kernels` (f32, f64) |
-//! | CubeCL (feature `wgpu`) | composed of matrix products and selections ([`composed`]) |
+//! | CubeCL, NdArray, LibTorch (a feature each) | composed of matrix products and selections ([`composed`]) |
 //! | Autodiff of one of them | recorded as one node |
 //!
 //! Tensors may have any rank: only their number of elements and the row-major order count. The
 //! caller names the output shape, so no reshape has to be recorded around an operation.
+#![cfg_attr(
+    any(feature = "ndarray", feature = "tch"),
+    allow(deprecated, reason = "Burn calls NdArray and LibTorch so")
+)]
 
 mod buffers;
 mod circulant_autodiff;
-#[cfg(feature = "wgpu")]
-mod circulant_cube;
 mod circulant_flex;
 #[cfg_attr(
-    not(feature = "wgpu"),
+    not(any(
+        feature = "cpu",
+        feature = "cuda",
+        feature = "ndarray",
+        feature = "rocm",
+        feature = "tch",
+        feature = "wgpu"
+    )),
     allow(
         dead_code,
         unused_imports,
+        unused_macros,
         reason = "only backends without a kernel of their own differentiate it"
     )
 )]
@@ -45,7 +55,9 @@ use crate::operator::Operator;
 /// Operations that are routed to the backend of their tensors.
 #[backend_extension(
     Flex,
-    Cube: cfg(feature = "wgpu"),
+    Cube: cfg(any(feature = "cpu", feature = "cuda", feature = "rocm", feature = "wgpu")),
+    NdArray: cfg(feature = "ndarray"),
+    LibTorch: cfg(feature = "tch"),
     Autodiff
 )]
 pub trait CirculantOps: Backend {
