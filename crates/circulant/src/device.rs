@@ -73,6 +73,11 @@ impl BackendKind {
         all.filter(|kind| kind.device_type().is_some())
     }
 
+    pub(crate) fn names_of_compiled() -> String {
+        let names: Vec<&str> = Self::compiled().map(Self::name).collect();
+        names.join(", ")
+    }
+
     /// What Burn calls it, if it was compiled in.
     fn device_type(self) -> Option<DeviceType> {
         match self {
@@ -204,14 +209,18 @@ impl DeviceName {
     /// The device, without autodiff. One that was not compiled in, or that the machine does not have, is an error.
     pub fn open(self) -> Result<Device, DeviceError> {
         let Some(device_type) = self.backend.device_type() else {
-            let compiled: Vec<_> = BackendKind::compiled().map(BackendKind::name).collect();
             return Err(DeviceError::NotCompiled {
                 name: self.backend.name(),
-                compiled: compiled.join(", "),
+                compiled: BackendKind::names_of_compiled(),
             });
         };
         let mut found: Vec<Device> = Device::enumerate(device_type).into_iter().collect();
         let (count, index) = (found.len(), self.index.unwrap_or(0));
+        #[cfg(feature = "wgpu")]
+        if self.backend == BackendKind::Wgpu && self.index.is_none() && count > 0 {
+            // The first one need not be the fastest.
+            return Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice));
+        }
         if index < count {
             return Ok(found.swap_remove(index));
         }
