@@ -88,7 +88,7 @@ macro_rules! worst {
 }
 
 fn signals(device: &Device) -> f64 {
-    let cpu = &circulant::cpu();
+    let cpu = &circulant::cpu().autodiff();
     let mut worst = 0.0_f64;
     // A matrix, two stages, and the chirp.
     for d in [1, 7, 8, 28, 784, 509] {
@@ -101,7 +101,7 @@ fn signals(device: &Device) -> f64 {
 }
 
 fn blocks(device: &Device) -> f64 {
-    let cpu = &circulant::cpu();
+    let cpu = &circulant::cpu().autodiff();
     worst!(device,
         BlockCirculant1dConfig::new(24, 40, 8).init(cpu), [BATCH, 24], |layer, x: Tensor<2>| layer.forward(x);
         BlockCirculant1dConfig::new(30, 12, 7).init(cpu), [BATCH, 30], |layer, x: Tensor<2>| layer.forward(x);
@@ -110,7 +110,7 @@ fn blocks(device: &Device) -> f64 {
 }
 
 fn images(device: &Device) -> f64 {
-    let cpu = &circulant::cpu();
+    let cpu = &circulant::cpu().autodiff();
     worst!(device,
         SpectralBccb2dConfig::new([3, 4], [8, 9]).init(cpu), [BATCH, 3, 8, 9], |layer, x: Tensor<4>| layer.forward(x);
         Bccb2dConfig::new([1, 2], [7, 5]).init(cpu), [BATCH, 1, 7, 5], |layer, x: Tensor<4>| layer.forward(x);
@@ -118,7 +118,7 @@ fn images(device: &Device) -> f64 {
 }
 
 fn orthogonal(device: &Device) -> f64 {
-    let cpu = &circulant::cpu();
+    let cpu = &circulant::cpu().autodiff();
     worst!(device,
         OrthogonalBlock1dConfig::new(16, 16, 4).init(cpu), [BATCH, 16], |layer, x: Tensor<2>| layer.forward(x);
         OrthogonalBccb2dConfig::new([4, 4], [4, 6]).init(cpu), [BATCH, 4, 4, 6], |layer, x: Tensor<4>| layer.forward(x);
@@ -138,7 +138,7 @@ fn operations(device: &Device) -> f64 {
 }
 
 fn transformer(device: &Device) -> f64 {
-    let cpu = &circulant::cpu();
+    let cpu = &circulant::cpu().autodiff();
     let model = |kind| {
         let config = VisionTransformerConfig::new(6, 3, 3, kind);
         config.with_d(12).with_depth(1).with_heads(3).init(cpu)

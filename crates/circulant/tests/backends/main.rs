@@ -9,6 +9,7 @@
 mod common;
 mod layers;
 mod learning;
+mod memory;
 mod table;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
