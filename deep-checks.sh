@@ -71,7 +71,6 @@ backends() {
     # A table of fewer backends than it has would lose columns.
     if [ -z "${BACKENDS:-}" ]; then export CIRCULANT_BACKENDS_TABLE=$PWD/docs/backends.md; fi
     cargo test --workspace --features "$features" --test backends -- --nocapture
-    cargo test --workspace --features "$features" --lib -- device:: backend::
     cargo test --workspace --features "$features" --test program devices
 }
 
