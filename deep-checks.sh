@@ -8,6 +8,8 @@
 #   overflow   the kernel tests with overflow checks and debug assertions, on portable code
 #   asan       the kernel tests under AddressSanitizer (nightly)
 #   tsan       the kernel tests under ThreadSanitizer (nightly's runtime; a standard library built with it)
+#   backends   layers, training and --device on Burn's other backends, as far as the machine has them; writes the table of
+#              docs/backends.md. BACKENDS="ndarray wgpu" unless set; software Vulkan does (Debian: mesa-vulkan-drivers)
 #   fuzz       every target of fuzz/, FUZZ_RUNS executions each (1,000,000 unless set); needs cargo-fuzz and nightly
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -63,6 +65,15 @@ tsan() {
         cargo test "${tests[@]}" --target "$host" -Zbuild-std "${short[@]}"
 }
 
+backends() {
+    local features=""
+    for backend in ${BACKENDS:-ndarray wgpu}; do features+="circulant/$backend,circulant-cli/$backend,"; done
+    # A table of fewer backends than it has would lose columns.
+    if [ -z "${BACKENDS:-}" ]; then export CIRCULANT_BACKENDS_TABLE=$PWD/docs/backends.md; fi
+    cargo test --workspace --features "$features" --test backends -- --nocapture
+    cargo test --workspace --features "$features" --test program devices
+}
+
 fuzz() {
     nightly
     command -v cargo-fuzz > /dev/null || cargo install cargo-fuzz --locked
@@ -83,11 +94,11 @@ nightly() {
     rustc +nightly --version > /dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 }
 
-[ $# -gt 0 ] || set -- isa overflow asan tsan fuzz
+[ $# -gt 0 ] || set -- isa overflow asan tsan backends fuzz
 for part; do
     case $part in
-        isa | overflow | asan | tsan | fuzz) ;;
-        *) echo "deep-checks.sh: no part \`$part\`; there are isa, overflow, asan, tsan, fuzz" >&2; exit 2 ;;
+        isa | overflow | asan | tsan | backends | fuzz) ;;
+        *) echo "deep-checks.sh: no part \`$part\`; there are isa, overflow, asan, tsan, backends, fuzz" >&2; exit 2 ;;
     esac
 done
 for part; do

@@ -75,7 +75,7 @@ pub use random::philox::{NoiseKey, uniform_u64};
 pub use real::Real;
 pub use runtime::threads::{join_awake, join_pool};
 pub use transformer::attention::{Attention, QueryKeyValue};
-pub use transformer::dropout::{Dropout, dropout_into};
+pub use transformer::dropout::{Dropout, GROUP as DROPOUT_GROUP, dropout_into};
 pub use transformer::gelu::{
     bias_gelu_dropout_backward, bias_gelu_dropout_into, gelu_backward, gelu_into,
 };

@@ -11,14 +11,14 @@
 //! | [`nn::Bccb2d`] | `Y[o] = sum_c W[o,c] (*) X[c] + b[o]` | the filters `W` |
 //!
 //! All transforms are unitary, so a spectral coefficient is an eigenvalue of the layer. On the
-//! CPU backend Flex the operators run in the fused kernels of `circulant-kernels`; with the feature `wgpu`, CubeCL
-//! backends compose them of ordinary tensor operations. Other backends are not supported.
+//! CPU backend Flex the operators run in the fused kernels of `circulant-kernels`; Burn's other
+//! backends, a feature each, compose them of ordinary tensor operations ([`device`]).
 //!
 //! | room | what is in it |
 //! | --- | --- |
 //! | [`nn`], [`functional`], [`operator`] | the layers, the operations behind them, and what describes one |
 //! | [`data`], [`task`], [`train`] | examples and batches, what a network is for, deterministic training and checkpoints |
-//! | [`parallel`] | training on several processes |
+//! | [`device`], [`parallel`] | other backends than the processor, training on several processes |
 //! | [`bayes`] | posteriors in the place of parameters: priors, variational inference, predictions, calibration |
 //! | [`metrics`] | accuracy, calibration, out-of-distribution detection, intervals |
 //! | [`baselines`] | what others do on the same models: ensembles, dropout, Laplace, feature densities |
@@ -46,6 +46,7 @@ pub mod bayes;
 pub mod conformal;
 pub mod curvature;
 pub mod data;
+pub mod device;
 mod error;
 pub mod functional;
 pub mod geometry;

@@ -9,6 +9,7 @@ use circulant::bayes::Predictions;
 use circulant::metrics::{Bootstrap, ClassificationIntervals, Probabilities};
 use clap::{Args, ValueEnum};
 
+use super::flags::OnDevice;
 use super::guarantee::Coverage;
 use super::output::{json_line, print};
 use super::reading::Reading;
@@ -59,6 +60,8 @@ pub struct Evaluate {
     #[arg(long, value_enum, requires = "ood", num_args = 0..=1, default_missing_value = "feature-density")]
     score: Option<Score>,
     #[command(flatten)]
+    device: OnDevice,
+    #[command(flatten)]
     coverage: Coverage,
     #[command(flatten)]
     reading: Reading,
@@ -84,11 +87,12 @@ impl Evaluate {
     pub fn run(&self) -> anyhow::Result<()> {
         ensure!(self.samples > 0, "--samples: expected 1 or more, got 0");
         let place = ranks::folder(&self.run)?;
+        let device = self.device.open()?;
         if let Some(run) = LoadedRegression::open(&place)? {
-            return self.targets(&run);
+            return self.targets(&run.on(device.as_ref()));
         }
         let guarantee = self.coverage.guarantee()?;
-        let run = LoadedRun::open(&place)?;
+        let run = LoadedRun::open(&place)?.on(device.as_ref());
         let set = self.labelled(&run)?;
         let labels = run.classes_of(&set)?;
         let labels = labels.with_context(|| {

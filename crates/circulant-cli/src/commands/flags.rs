@@ -4,6 +4,9 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anyhow::Context;
+use burn::tensor::Device;
+use circulant::device::DeviceName;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -24,6 +27,27 @@ where
 /// A part of a data set.
 pub(super) fn split() -> impl TypedValueParser<Value = Split> {
     one_of(Split::ALL.map(Split::name))
+}
+
+/// Where a model predicts.
+#[derive(Debug, Clone, Default, Args)]
+pub struct OnDevice {
+    /// Predict on flex, the processor with the native kernels, or on a device that this program was built with (as `train --device`)
+    /// [default: flex].
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+}
+
+impl OnDevice {
+    /// The device, if it is not the processor.
+    pub fn open(&self) -> anyhow::Result<Option<Device>> {
+        let Some(text) = &self.device else {
+            return Ok(None);
+        };
+        let name: DeviceName = text.parse().context("--device")?;
+        let device = name.open().context("--device")?;
+        Ok((!name.is_native()).then_some(device))
+    }
 }
 
 /// Where data sets come from.

@@ -9,6 +9,7 @@ use circulant::conformal::PredictionSets;
 use clap::Args;
 use serde::Serialize;
 
+use super::flags::OnDevice;
 use super::guarantee::Coverage;
 use super::output::{OutFile, RowFormat, print};
 use super::reading::Reading;
@@ -76,6 +77,8 @@ pub struct Predict {
     /// Print one JSON object per input to stdout.
     #[arg(long, conflicts_with = "out")]
     json: bool,
+    #[command(flatten)]
+    device: OnDevice,
     // Last: their headings hold for all flags that follow.
     #[command(flatten)]
     coverage: Coverage,
@@ -111,11 +114,12 @@ impl Predict {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
         let place = ranks::folder(&self.run)?;
+        let device = self.device.open()?;
         if let Some(run) = LoadedRegression::open(&place)? {
-            return self.targets(&run);
+            return self.targets(&run.on(device.as_ref()));
         }
         let guarantee = self.coverage.guarantee()?;
-        let run = LoadedRun::open(&place)?;
+        let run = LoadedRun::open(&place)?.on(device.as_ref());
         let mut options = DataConfig {
             // Row by row as in the file.
             draw: Draw::InOrder,

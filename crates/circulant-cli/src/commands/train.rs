@@ -5,7 +5,7 @@ mod table;
 
 use std::path::PathBuf;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use circulant::bayes::Stop;
 use clap::Args;
 use serde::Serialize;
@@ -23,7 +23,7 @@ use crate::experiments::metrics::Metrics;
 use crate::experiments::ood_score::keep_density;
 use crate::experiments::regression::read_again;
 use crate::experiments::table::read as read_table;
-use crate::experiments::training::{Trained, train};
+use crate::experiments::training::{Trained, device, train};
 use crate::experiments::{Held, source};
 use crate::ranks::{self, say};
 use circulant::metrics::{ClassMetrics, class_metrics};
@@ -136,6 +136,11 @@ pub struct Train {
     /// convolutions with MaxMin, and a margin in the loss. Held-out images are certified after every epoch.
     #[arg(long, value_name = "EPS", allow_negative_numbers = true)]
     certified: Option<f64>,
+    /// Train on flex, the processor with the native kernels, or on a device that this program was built with (cargo features cpu, cuda,
+    /// metal, ndarray, rocm, tch, vulkan, webgpu, wgpu), `:N` for its number N. Certificates are the processor's, whatever trained
+    /// [default: flex].
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -311,6 +316,9 @@ impl Train {
             checkpoint_every => training.checkpoint_every,
             seed => training.seed,
         );
+        if let Some(device) = &self.device {
+            config.training.device = device.parse().context("--device")?;
+        }
         if let Some(ModelChoice::Kind(kind)) = self.model {
             config.model.kind = kind;
         }
@@ -338,6 +346,7 @@ impl Train {
             .expect("required unless --resume is there");
         let out = &ranks::folder(out)?;
         let mut config = self.settings()?;
+        device(&config)?;
         if let Some(raw) = read_table(&config.data)? {
             return self.create_table(out, config, raw, interrupt);
         }
@@ -365,6 +374,7 @@ impl Train {
     fn reopen(&self, path: &std::path::Path) -> anyhow::Result<Prepared> {
         let mut folder = RunFolder::open(path)?;
         let mut config = self.resumed(&folder)?;
+        device(&config)?;
         folder.clean();
         falls_anew(&folder, &mut config)?;
         let data = &folder.config.data;
@@ -413,7 +423,8 @@ impl Train {
                 "posterior.learn_slope" => "slope".to_owned(),
                 name => name.rsplit('.').next().unwrap_or(name).replace('_', "-"),
             };
-            let text = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+            let absent = if flag == "device" { "flex" } else { "none" };
+            let text = |value: Option<String>| value.unwrap_or_else(|| absent.to_owned());
             bail!(
                 "--{flag}: the run in {} has {name} = {}, got {}; leave the flag out to resume it, or begin a new run \
                  with --out",

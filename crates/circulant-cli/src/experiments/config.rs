@@ -10,6 +10,7 @@ mod file;
 use std::path::PathBuf;
 
 use anyhow::ensure;
+use circulant::device::DeviceName;
 use circulant::models::HiddenKind;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -379,6 +380,13 @@ pub struct TrainingConfig {
     pub norm_limit: Option<f64>,
     /// Steps between two checkpoints.
     pub checkpoint_every: u64,
+    /// What trains. A run on another device than the processor goes on there only: its checkpoints have no moments of the native kernels.
+    #[serde(skip_serializing_if = "is_processor")]
+    pub device: DeviceName,
+}
+
+fn is_processor(device: &DeviceName) -> bool {
+    *device == DeviceName::default()
 }
 
 impl Default for TrainingConfig {
@@ -396,6 +404,7 @@ impl Default for TrainingConfig {
             patience: None,
             norm_limit: None,
             checkpoint_every: 250,
+            device: DeviceName::default(),
         }
     }
 }

@@ -128,7 +128,9 @@ impl RunSets {
             .with_seed(sampling.seed);
         let mut progress = WorkProgress::quiet("bounding networks", sampling.samples as u64);
         let report = |done: usize, _| progress.at(done as u64, String::new);
-        let bounds = config.bound_with_progress(&run.network, report)?;
+        // Bounds are those of the native kernels, wherever predictions are made.
+        let network = run.network.clone().to_device(&circulant::cpu());
+        let bounds = config.bound_with_progress(&network, report)?;
         progress.clear();
         let _busy = Busy::new("bounding probabilities");
         let images = tensor(set, &run.folder.config.data.normalisation)?;

@@ -16,7 +16,7 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Predicts a set, shared out among all ranks. Long work shows its progress under a title.
+    /// Predicts a set on the device of the network, shared out among all ranks. Long work shows its progress under a title.
     pub fn predict(
         &self,
         network: &Bayesian<ImageClassifier>,
@@ -32,7 +32,7 @@ impl Sampling {
             ranks.compare(&[("the data", set.fingerprint().to_string())])?;
         }
         let mut progress = WorkProgress::quiet(title, set.len() as u64);
-        let images = tensor(set, normalisation)?;
+        let images = tensor(set, normalisation)?.to_device(&network.device());
         let report = |done: usize, all: usize| progress.of(all as u64).at(done as u64, String::new);
         let predictions = config.predict_on(&ranks, network, images, report)?;
         progress.clear();

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use anyhow::{bail, ensure};
+use burn::module::Module;
+use burn::tensor::Device;
 use circulant::bayes::Bayesian;
 use circulant::models::ImageClassifier;
 
@@ -41,6 +43,14 @@ impl LoadedRun {
             network,
             steps,
         })
+    }
+
+    /// The run with its network on a device, if another one is asked for.
+    pub fn on(mut self, device: Option<&Device>) -> Self {
+        if let Some(device) = device {
+            self.network = self.network.to_device(device);
+        }
+        self
     }
 
     /// Whether it is a saved classifier, which has no folder and does not say what it was trained on.

@@ -217,6 +217,7 @@ fn features(
     model: &ImageClassifier,
     set: &ImageSet,
 ) -> anyhow::Result<HiddenFeatures> {
-    let images = tensor(set, normalisation)?;
+    let device = model.output.weight.device();
+    let images = tensor(set, normalisation)?.to_device(&device);
     Ok(HiddenFeatures::of::<4>(model, images, BATCH))
 }

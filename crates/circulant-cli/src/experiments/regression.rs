@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use burn::tensor::{Tensor, TensorData};
+use burn::module::Module;
+use burn::tensor::{Device, Tensor, TensorData};
 use circulant::bayes::{Bayesian, PredictiveConfig};
 use circulant::data::RegressionData;
 use circulant::metrics::{IntervalCoverage, Mixtures, RegressionMetrics, RegressionReport};
@@ -54,7 +55,7 @@ pub fn predict(
     title: &str,
 ) -> anyhow::Result<Mixtures> {
     let data = TensorData::new(table.inputs.values().to_vec(), table.inputs.shape());
-    let inputs = Tensor::<2>::from_data(data, &circulant::cpu());
+    let inputs = Tensor::<2>::from_data(data, &network.device().inner());
     let config = PredictiveConfig::new()
         .with_samples(samples)
         .with_seed(seed);
@@ -158,6 +159,14 @@ impl LoadedRegression {
         learned.validation.context(
             "nothing was held out of this run; name data with --data, or train with --validation",
         )
+    }
+
+    /// The run with its network on a device, if another one is asked for.
+    pub fn on(mut self, device: Option<&Device>) -> Self {
+        if let Some(device) = device {
+            self.network = self.network.to_device(device);
+        }
+        self
     }
 
     /// Whether there is a distribution, or a point only.

@@ -1,10 +1,13 @@
 //! Trains the model of a folder, from the start or from its checkpoint.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use burn::module::Module;
+use burn::tensor::Device;
 use circulant::bayes::{
     BayesError, Bayesian, CheckpointPlan, KlWeight, Network, StepReport, Stop, Svi, SviConfig,
 };
@@ -63,7 +66,11 @@ pub fn train_observed(
     observer: Option<&mut dyn Observer>,
 ) -> anyhow::Result<Trained> {
     let svi = svi(folder, data.examples())?;
-    let trained = train_in(folder, svi, data, interrupt, title, observer)?;
+    let data = match device(&folder.config)? {
+        None => Cow::Borrowed(data),
+        Some(device) => Cow::Owned(data.clone().to_device(&device)),
+    };
+    let trained = train_in(folder, svi, data.as_ref(), interrupt, title, observer)?;
     Ok(Trained {
         network: model::calibrated(&folder.config, trained.network)?,
         ..trained
@@ -83,12 +90,26 @@ pub fn train_targets(
     );
     let columns = folder.facts.data.image()[2];
     let network = model::target_network(&folder.config, columns, likelihood)?;
+    let (network, data) = match device(&folder.config)? {
+        None => (network, Cow::Borrowed(data)),
+        Some(device) => (
+            network.fork(&device.clone().autodiff()),
+            Cow::Owned(data.clone().to_device(&device)),
+        ),
+    };
     let svi = target_svi(&folder.config, network, data.examples())?;
-    let trained = train_in(folder, svi, data, interrupt, "training", None)?;
+    let trained = train_in(folder, svi, data.as_ref(), interrupt, "training", None)?;
     Ok(Trained {
         network: model::calibrated_targets(&folder.config, trained.network)?,
         ..trained
     })
+}
+
+/// The device that the settings name, if it is not the processor. One that is not there is an error.
+pub fn device(config: &RunConfig) -> anyhow::Result<Option<Device>> {
+    let name = config.training.device;
+    let device = name.open().context("--device")?;
+    Ok((!name.is_native()).then_some(device))
 }
 
 /// Sees every step, and may ask to stop.
@@ -206,7 +227,7 @@ fn train_in<M: Network, T: TrainingSet<M>>(
         })?;
         ranks.agree(failed.map_or(Ok(()), Err))?;
         if let (true, Some(observer)) = (looks, observer.as_deref_mut()) {
-            observer.see(svi.steps_done(), svi.network())?;
+            observer.see(svi.steps_done(), &on_processor(svi.network().clone()))?;
             if !interrupt.is_asked_anywhere()? && svi.steps_done() < config.training.steps {
                 continue;
             }
@@ -218,7 +239,7 @@ fn train_in<M: Network, T: TrainingSet<M>>(
     let loss_text = loss.map_or(String::new(), |loss| format!(", loss {loss:.4}"));
     progress.finish(format!("{steps} steps in {seconds:.1} s{loss_text}"));
     Ok(Trained {
-        network: svi.into_network(),
+        network: on_processor(svi.into_network()),
         stop,
         steps,
         seconds,
@@ -226,9 +247,21 @@ fn train_in<M: Network, T: TrainingSet<M>>(
     })
 }
 
+/// A network back from the device that trained it. What comes after training runs on the processor: predictions with the native kernels,
+/// and certificates, which exist there only.
+fn on_processor<M: Network>(network: Bayesian<M>) -> Bayesian<M> {
+    match network.device() == circulant::cpu() {
+        true => network,
+        false => network.fork(&circulant::cpu().autodiff()),
+    }
+}
+
 fn svi(folder: &RunFolder, examples: usize) -> anyhow::Result<Svi<ImageClassifier>> {
     let (config, data) = (&folder.config, &folder.facts.data);
-    let network = model::network(config, data.image(), data.classes)?;
+    let mut network = model::network(config, data.image(), data.classes)?;
+    if let Some(device) = device(config)? {
+        network = network.fork(&device.autodiff());
+    }
     classifier_svi(config, network, examples)
 }
 

@@ -6,6 +6,7 @@ mod blocks;
 mod certified;
 mod commands;
 mod data;
+mod devices;
 mod disks;
 mod export;
 mod export_values;

@@ -14,7 +14,7 @@ use crate::vector::{Kernel, Present, Vector};
 
 /// Blocks of a group.
 pub const BLOCKS: usize = 64;
-/// Values of a group.
+/// Values of a group: where they begin, in elements, is a multiple of it. The weights of every head of attention begin a group.
 pub const GROUP: usize = 8 * BLOCKS;
 /// No stream of normal values gets this far, and integers begin at `2^63`: one key serves for all.
 pub const FIRST_BLOCK: u64 = 1 << 62;

@@ -8,22 +8,32 @@
 //! | backend | forward and gradients |
 //! | --- | --- |
 //! | Flex | the fused kernels of `circulant-kernels` (f32, f64) |
-//! | CubeCL (feature `wgpu`) | composed of matrix products and selections ([`composed`]) |
+//! | CubeCL, NdArray, LibTorch (a feature each) | composed of matrix products and selections ([`composed`]) |
 //! | Autodiff of one of them | recorded as one node |
 //!
 //! Tensors may have any rank: only their number of elements and the row-major order count. The
 //! caller names the output shape, so no reshape has to be recorded around an operation.
+#![cfg_attr(
+    any(feature = "ndarray", feature = "tch"),
+    allow(deprecated, reason = "Burn calls NdArray and LibTorch so")
+)]
 
 mod buffers;
 mod circulant_autodiff;
-#[cfg(feature = "wgpu")]
-mod circulant_cube;
 mod circulant_flex;
 #[cfg_attr(
-    not(feature = "wgpu"),
+    not(any(
+        feature = "cpu",
+        feature = "cuda",
+        feature = "ndarray",
+        feature = "rocm",
+        feature = "tch",
+        feature = "wgpu"
+    )),
     allow(
         dead_code,
         unused_imports,
+        unused_macros,
         reason = "only backends without a kernel of their own differentiate it"
     )
 )]
@@ -36,16 +46,47 @@ pub mod transformer;
 use std::sync::Arc;
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, backend_extension};
-use burn::tensor::Shape;
+use burn::backend::{Backend, DispatchDevice, backend_extension};
+use burn::tensor::{Device, Shape};
 use circulant_kernels::Isometries;
 
+use crate::device::BackendKind;
 use crate::operator::Operator;
+
+/// Names what is missing on devices whose backend came into the build without the feature of this crate: an operation that is
+/// routed there would only say that it is not supported.
+///
+/// # Panics
+///
+/// Panics on such devices.
+pub(crate) fn ensure_supported(device: &Device) {
+    let inner = device.clone().inner();
+    match inner.as_dispatch() {
+        DispatchDevice::Flex(_) => {}
+        #[cfg(any(feature = "cpu", feature = "cuda", feature = "rocm", feature = "wgpu"))]
+        DispatchDevice::Cube(_) => {}
+        #[cfg(feature = "ndarray")]
+        DispatchDevice::NdArray(_) => {}
+        #[cfg(feature = "tch")]
+        DispatchDevice::LibTorch(_) => {}
+        #[allow(
+            unreachable_patterns,
+            reason = "other crates may have brought other backends into the build"
+        )]
+        other => panic!(
+            "circulant layers do not run on {other:?}: this build of the crate `circulant` has {}; turn on its feature for that \
+             backend (docs/backends.md has those there are), or move module and inputs to `circulant::cpu()`",
+            BackendKind::names_of_compiled()
+        ),
+    }
+}
 
 /// Operations that are routed to the backend of their tensors.
 #[backend_extension(
     Flex,
-    Cube: cfg(feature = "wgpu"),
+    Cube: cfg(any(feature = "cpu", feature = "cuda", feature = "rocm", feature = "wgpu")),
+    NdArray: cfg(feature = "ndarray"),
+    LibTorch: cfg(feature = "tch"),
     Autodiff
 )]
 pub trait CirculantOps: Backend {

@@ -34,7 +34,7 @@ impl DataTerm {
         loss: Option<Tensor<1>>,
         share: f64,
     ) -> Self {
-        let sum = loss.clone().map_or(0.0, |loss| loss.into_scalar::<f64>());
+        let value = loss.as_ref().map(|loss| loss.clone().inner());
         let of_data = loss.map(|loss| loss.backward());
         let mut others = GradientsParams::new();
         let mut of_numbers: Vec<Vec<Tensor<1>>> =
@@ -52,7 +52,8 @@ impl DataTerm {
             model.visit(&mut collect);
         }
         Self {
-            sum,
+            // Last: a device has all of the work by now, and works while we wait.
+            sum: value.map_or(0.0, |value| value.into_scalar::<f64>()),
             of_numbers,
             others,
         }

@@ -18,8 +18,10 @@ use rayon::prelude::*;
 use super::data_term::DataTerm;
 use super::factor::Factor;
 use super::network::{Bayesian, Network};
-use super::posterior::Posterior;
+use super::normals::Normals;
+use super::posterior::FromNormals;
 use crate::backend::fused::{PlainGaussian, PlainGradients, PlainNoise};
+use crate::nn::to_host;
 use crate::noise::Noise;
 
 /// The networks that one step draws.
@@ -110,22 +112,32 @@ impl<M: Network> Draws<M> {
     ) -> Self {
         let mut noises = keys.noises;
         let draws = noises.len();
-        let mut taped = Vec::new();
-        for (site, keys) in keys.sites.into_iter().enumerate() {
-            if plain.0[site].is_some() {
-                continue;
+        let sites: Vec<usize> = (0..plain.0.len())
+            .filter(|&site| plain.0[site].is_none())
+            .collect();
+        let mut streams = Vec::new();
+        for &site in &sites {
+            let factor = &network.factors[site];
+            let count = factor.posterior.normals();
+            streams.extend(keys.sites[site].iter().map(|&key| (key, count)));
+            if let Some(count) = factor.slope_normals() {
+                streams.extend(noises.iter_mut().map(|noise| (noise.next_key(), count)));
             }
-            let sample = |key| network.factors[site].posterior.sample(key);
-            let kl = noises
-                .iter_mut()
-                .map(|noise| network.site_kl(site, weight / draws as f64, noise))
-                .reduce(|total, kl| total + kl);
-            taped.push(TapedDraws {
-                site,
-                values: keys.into_iter().map(sample).collect(),
-                kl: kl.expect("at least one draw"),
-            });
         }
+        let mut normals = Normals::new(streams, &network.device_of_factors());
+        let mut draw_taped = |site: usize| {
+            let posterior = &network.factors[site].posterior;
+            let values = (0..draws).map(|_| normals.draw(posterior)).collect();
+            let kl = (0..draws)
+                .map(|_| network.site_kl(site, weight / draws as f64, &mut normals))
+                .reduce(|total, kl| total + kl);
+            TapedDraws {
+                site,
+                values,
+                kl: kl.expect("at least one draw"),
+            }
+        };
+        let taped: Vec<TapedDraws> = sites.into_iter().map(&mut draw_taped).collect();
         let model = |draw: usize| {
             let mut taped = taped.iter();
             let numbers = plain.0.iter().map(|plain| match plain {
@@ -182,9 +194,7 @@ impl<M: Network> Draws<M> {
             others: mut gradients,
             ..
         } = data;
-        let mut kl = 0.0;
         for draws in &self.taped {
-            kl += draws.kl.clone().into_scalar::<f64>();
             let of_numbers = of_numbers[draws.site].drain(..);
             let passed_on = draws
                 .values
@@ -201,6 +211,7 @@ impl<M: Network> Draws<M> {
             };
             network.factors[draws.site].visit(&mut collect);
         }
+        let kl = self.taped_kl();
         let sites = self.plain.0.iter().zip(of_numbers).enumerate();
         let jobs: Vec<_> = sites
             .filter_map(|(site, (draws, of_numbers))| {
@@ -217,6 +228,17 @@ impl<M: Network> Draws<M> {
         let (kls, results): (Vec<f64>, _) = done.into_iter().unzip();
         let kl = kls.into_iter().fold(kl, |total, own| total + own);
         (kl, gradients, results)
+    }
+}
+
+impl<M> Draws<M> {
+    /// The weighted KL of all parameters on tapes, in one transfer.
+    fn taped_kl(&self) -> f64 {
+        if self.taped.is_empty() {
+            return 0.0;
+        }
+        let kls = self.taped.iter().map(|draws| draws.kl.clone().inner());
+        to_host(Tensor::cat(kls.collect(), 0)).into_iter().sum()
     }
 }
 

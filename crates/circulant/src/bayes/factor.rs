@@ -3,13 +3,16 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 
+use super::normals::Normals;
 use super::posterior::{
-    AnyPosterior, INITIAL_DEVIATION, LowRankGaussian, MeanFieldGaussian, PointEstimate, Posterior,
+    AnyPosterior, FromNormals, INITIAL_DEVIATION, LowRankGaussian, MeanFieldGaussian,
+    PointEstimate, Posterior,
 };
+use super::prior::SlopeConstants;
 use super::{PosteriorKind, Prior, Site, SpectralPrior};
 use crate::backend::fused::PlainGaussian;
 use crate::nn::to_host;
-use crate::noise::{Noise, NoiseKey};
+use crate::noise::NoiseKey;
 use crate::parameters::FoundParameter;
 
 /// The posterior of one parameter, and of its prior's slope if that is learned.
@@ -25,7 +28,7 @@ pub struct Factor {
 pub(super) enum PriorTensor {
     /// `[1]` or `[d]`.
     Fixed(Box<Tensor<1>>),
-    Learned(Box<SpectralPrior>),
+    Learned(Box<(SpectralPrior, SlopeConstants)>),
 }
 
 /// `z` at the start: `alpha = softplus(z) = 1`, the paper's slope.
@@ -64,17 +67,20 @@ impl Factor {
         }
     }
 
-    /// `weight * KL` of the parameter and of the slope.
-    pub(super) fn kl(&self, prior: &PriorTensor, weight: f64, noise: &mut Noise) -> Tensor<1> {
+    /// How many normal numbers a draw of the slope needs, if it is learned.
+    pub(super) fn slope_normals(&self) -> Option<usize> {
+        self.slope.as_ref().map(FromNormals::normals)
+    }
+
+    /// `weight * KL` of the parameter and of the slope, which is the next draw if it is learned.
+    pub(super) fn kl(&self, prior: &PriorTensor, weight: f64, normals: &mut Normals) -> Tensor<1> {
         let prior = match (prior, &self.slope) {
             (PriorTensor::Fixed(variance), _) => variance.as_ref().clone(),
             (PriorTensor::Learned(prior), slope) => {
                 let slope = slope.as_ref().expect("made together with the prior");
-                let learned = prior.learned().expect("a learned prior");
-                let z = slope.sample(noise.next_key());
-                let device = z.device();
-                let unit = Tensor::ones([1], &device);
-                let kl = self.posterior.kl(learned.variances(z, &device), weight);
+                let z = normals.draw(slope);
+                let unit = Tensor::ones([1], &z.device());
+                let kl = self.posterior.kl(prior.1.variances(z), weight);
                 return kl + slope.kl(unit, weight);
             }
         };
@@ -94,17 +100,29 @@ impl PriorTensor {
         match prior {
             Prior::Normal { variance } => tensor(vec![*variance]),
             Prior::Diagonal(variances) => tensor(variances.clone()),
-            Prior::Spectral(prior) if prior.learned().is_some() => {
-                Self::Learned(Box::new(prior.clone()))
-            }
-            Prior::Spectral(prior) => tensor(prior.variances().to_vec()),
+            Prior::Spectral(prior) => match prior.learned() {
+                Some(slope) => Self::Learned(Box::new((prior.clone(), slope.on(device)))),
+                None => tensor(prior.variances().to_vec()),
+            },
         }
     }
 
     pub(super) fn variances(&self) -> Vec<f64> {
         match self {
             Self::Fixed(variance) => to_host(variance.as_ref().clone()),
-            Self::Learned(prior) => prior.variances().to_vec(),
+            Self::Learned(prior) => prior.0.variances().to_vec(),
+        }
+    }
+
+    pub(super) fn to_device(&self, device: &Device) -> Self {
+        match self {
+            Self::Fixed(variances) => {
+                Self::Fixed(Box::new(variances.as_ref().clone().to_device(device)))
+            }
+            Self::Learned(prior) => {
+                let (prior, slope) = prior.as_ref();
+                Self::Learned(Box::new((prior.clone(), slope.to_device(device))))
+            }
         }
     }
 }

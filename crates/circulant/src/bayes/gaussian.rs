@@ -23,7 +23,9 @@ pub(crate) fn low_rank_sample(
     jitter: f64,
 ) -> Tensor<1> {
     if !is_native(&mean.device()) {
-        return composed::low_rank_sample(mean, factor, scale, log_deviation, key, jitter);
+        let [count, rank] = factor.dims();
+        let noise = normal(key, rank + count, &mean.device());
+        return low_rank_sample_of(mean, factor, scale, log_deviation, noise, jitter);
     }
     Tensor::from_dispatch(Dispatch::low_rank_sample(
         mean.into_dispatch(),
@@ -41,7 +43,8 @@ pub(crate) fn mean_field_sample(
     key: NoiseKey,
 ) -> Tensor<1> {
     if !is_native(&mean.device()) {
-        return composed::mean_field_sample(mean, log_deviation, key);
+        let zeta = normal(key, mean.dims()[0], &mean.device());
+        return mean_field_sample_of(mean, log_deviation, zeta);
     }
     Tensor::from_dispatch(Dispatch::mean_field_sample(
         mean.into_dispatch(),
@@ -99,41 +102,41 @@ fn normal(key: NoiseKey, count: usize, device: &Device) -> Tensor<1> {
     Tensor::from_data(TensorData::new(values, [count]), device)
 }
 
-/// Out of ordinary tensor operations.
+/// [`low_rank_sample`] out of ordinary tensor operations, of `noise`: `xi: [r]`, then `zeta: [d]`.
+pub(crate) fn low_rank_sample_of(
+    mean: Tensor<1>,
+    factor: Tensor<2>,
+    scale: Tensor<1>,
+    log_deviation: Tensor<1>,
+    noise: Tensor<1>,
+    jitter: f64,
+) -> Tensor<1> {
+    let [count, rank] = factor.dims();
+    let (xi, zeta) = (
+        noise.clone().narrow(0, 0, rank),
+        noise.narrow(0, rank, count),
+    );
+    let low_rank = factor.matmul((scale * xi).unsqueeze_dim(1)).squeeze_dim(1);
+    let deviation = log_deviation
+        .mul_scalar(2.0)
+        .exp()
+        .add_scalar(jitter)
+        .sqrt();
+    mean + low_rank + deviation * zeta
+}
+
+/// [`mean_field_sample`] out of ordinary tensor operations, of `zeta: [d]`.
+pub(crate) fn mean_field_sample_of(
+    mean: Tensor<1>,
+    log_deviation: Tensor<1>,
+    zeta: Tensor<1>,
+) -> Tensor<1> {
+    mean + log_deviation.exp() * zeta
+}
+
+/// The KL out of ordinary tensor operations.
 mod composed {
     use super::*;
-
-    pub(super) fn low_rank_sample(
-        mean: Tensor<1>,
-        factor: Tensor<2>,
-        scale: Tensor<1>,
-        log_deviation: Tensor<1>,
-        key: NoiseKey,
-        jitter: f64,
-    ) -> Tensor<1> {
-        let [count, rank] = factor.dims();
-        let noise = normal(key, rank + count, &mean.device());
-        let (xi, zeta) = (
-            noise.clone().narrow(0, 0, rank),
-            noise.narrow(0, rank, count),
-        );
-        let low_rank = factor.matmul((scale * xi).unsqueeze_dim(1)).squeeze_dim(1);
-        let deviation = log_deviation
-            .mul_scalar(2.0)
-            .exp()
-            .add_scalar(jitter)
-            .sqrt();
-        mean + low_rank + deviation * zeta
-    }
-
-    pub(super) fn mean_field_sample(
-        mean: Tensor<1>,
-        log_deviation: Tensor<1>,
-        key: NoiseKey,
-    ) -> Tensor<1> {
-        let zeta = normal(key, mean.dims()[0], &mean.device());
-        mean + log_deviation.exp() * zeta
-    }
 
     pub(super) fn mean_field_kl(
         mean: Tensor<1>,

@@ -31,6 +31,7 @@ mod fit;
 mod gaussian;
 mod means;
 mod network;
+mod normals;
 mod on_ranks;
 mod posterior;
 mod predictive;

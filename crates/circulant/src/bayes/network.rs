@@ -12,9 +12,10 @@ use burn::tensor::{Device, Shape, Tensor};
 
 use super::BayesError;
 use super::factor::{Factor, PriorTensor};
-use super::posterior::{AnyPosterior, Posterior};
+use super::normals::Normals;
+use super::posterior::{AnyPosterior, FromNormals, Posterior};
 use super::replace::{Replace, Scale};
-use crate::noise::Noise;
+use crate::noise::{Noise, NoiseKey};
 use crate::parameters::ParameterPath;
 
 /// What can be made Bayesian: every type with `#[derive(Module, Debug)]`.
@@ -52,29 +53,48 @@ fn checksum(numbers: &[f64]) -> u32 {
 impl<M: Network> Bayesian<M> {
     /// A network whose parameters are one draw from the posterior. Gradients flow through it to the posterior.
     pub fn sample(&self, mut noise: Noise) -> M {
-        let values = self
-            .factors
-            .iter()
-            .map(|factor| factor.posterior.sample(noise.next_key()))
-            .collect();
-        self.with_values(values)
+        let streams = self.streams(&mut noise).collect();
+        let mut normals = Normals::new(streams, &self.device_of_factors());
+        self.with_values(self.drawn(&mut normals))
+    }
+
+    /// The random numbers of a draw by parameter: their name, and how many.
+    fn streams(&self, noise: &mut Noise) -> impl Iterator<Item = (NoiseKey, usize)> {
+        let factors = self.factors.iter();
+        factors.map(|factor| (noise.next_key(), factor.posterior.normals()))
+    }
+
+    fn drawn(&self, normals: &mut Normals) -> Vec<Tensor<1>> {
+        let draw = |factor: &Factor| normals.draw(&factor.posterior);
+        self.factors.iter().map(draw).collect()
+    }
+
+    /// That of [`Self::device`], if there are posteriors; it is looked up in the first one.
+    pub(super) fn device_of_factors(&self) -> Device {
+        match self.factors.first() {
+            Some(factor) => factor.posterior.mean().device(),
+            None => crate::cpu(),
+        }
     }
 
     /// A draw, and `weight` times the KL of the posterior from the prior, `[1]`. With a learned slope the KL is taken at
     /// a drawn slope.
     pub fn sample_with_kl(&self, mut noise: Noise, weight: f64) -> (M, Tensor<1>) {
-        let sample = |factor: &Factor| factor.posterior.sample(noise.next_key());
-        let values = self.factors.iter().map(sample).collect();
+        let mut streams: Vec<_> = self.streams(&mut noise).collect();
+        let learned = self.factors.iter().filter_map(Factor::slope_normals);
+        streams.extend(learned.map(|count| (noise.next_key(), count)));
+        let mut normals = Normals::new(streams, &self.device_of_factors());
+        let values = self.drawn(&mut normals);
         let kl = (0..self.factors.len())
-            .map(|site| self.site_kl(site, weight, &mut noise))
+            .map(|site| self.site_kl(site, weight, &mut normals))
             .reduce(|total, kl| total + kl);
         let kl = kl.unwrap_or_else(|| Tensor::zeros([1], &self.device()));
         (self.with_values(values), kl)
     }
 
-    /// `weight` times the KL of one parameter's posterior, `[1]`.
-    pub(super) fn site_kl(&self, site: usize, weight: f64, noise: &mut Noise) -> Tensor<1> {
-        self.factors[site].kl(&self.sites[site].prior, weight, noise)
+    /// `weight` times the KL of one parameter's posterior, `[1]`. A learned slope is the next draw of `normals`.
+    pub(super) fn site_kl(&self, site: usize, weight: f64, normals: &mut Normals) -> Tensor<1> {
+        self.factors[site].kl(&self.sites[site].prior, weight, normals)
     }
 
     /// The variances of the prior of one parameter, without a history.

@@ -177,7 +177,8 @@ impl<M: Network> Svi<M> {
             _ => None,
         };
         let Some(site_adam) = fitting else {
-            let message = "the moments in it are not those of this optimiser";
+            let message = "the moments in it are not those of this optimiser on this device; resume with the optimiser and on \
+                 the backend that the run began with";
             return Err(checkpoint.broken(message).into());
         };
         let watch = Watch {

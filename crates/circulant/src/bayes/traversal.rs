@@ -126,14 +126,16 @@ impl<M: Network> Module for Bayesian<M> {
     }
 
     fn fork(self, device: &Device) -> Self {
-        self.each(|model| model.fork(device), |factors| factors.fork(device))
+        let forked = self.each(|model| model.fork(device), |factors| factors.fork(device));
+        forked.with_priors_on(device)
     }
 
     fn to_device(self, device: &Device) -> Self {
-        self.each(
+        let moved = self.each(
             |model| model.to_device(device),
             |factors| factors.to_device(device),
-        )
+        );
+        moved.with_priors_on(device)
     }
 
     fn train(self) -> Self {
@@ -151,6 +153,16 @@ impl<M: Network> Module for Bayesian<M> {
 }
 
 impl<M> Bayesian<M> {
+    /// Priors are no parameters, but follow them.
+    fn with_priors_on(mut self, device: &Device) -> Self {
+        let moved = self.sites.iter().map(|site| SiteDescription {
+            prior: site.prior.to_device(device),
+            ..site.clone()
+        });
+        self.sites = moved.collect();
+        self
+    }
+
     fn each(
         self,
         skeleton: impl FnOnce(M) -> M,

@@ -115,6 +115,12 @@ impl<const D: usize> LabelledData<D> {
         })
     }
 
+    /// The same data for a model on this device.
+    pub fn to_device(mut self, device: &Device) -> Self {
+        self.inputs = self.inputs.to_device(&device.clone().inner());
+        self
+    }
+
     /// Weighs the likelihood of every example so that all classes weigh the same: `N/(K n_k)` for a class of `n_k` examples, of `K`
     /// classes that have any. Weights that were given before are lost.
     pub fn balanced(mut self) -> Self {

@@ -95,6 +95,12 @@ impl<const D: usize> RegressionData<D> {
         Self::new(inputs, shape, targets, device)
     }
 
+    /// The same data for a model on this device.
+    pub fn to_device(mut self, device: &Device) -> Self {
+        self.inputs = self.inputs.to_device(&device.clone().inner());
+        self
+    }
+
     /// Weighs the likelihood of every example: with the weight 2, one counts as if it were there twice.
     pub fn weighted(mut self, weights: Vec<f32>) -> Result<Self, ExamplesError> {
         self.fingerprint ^= check_weights(self.targets.len(), &weights)?;

@@ -40,7 +40,7 @@ pub use self::max_min::max_min;
 pub use self::pixels::pixel_unshuffle;
 pub use self::readout::{circulant_cross_entropy, circulant_readout, circulant_readout_filters};
 pub use self::transformer::{attention, dropout, gelu, layer_norm};
-use crate::backend::CirculantOps;
+use crate::backend::{CirculantOps, ensure_supported};
 use crate::operator::{Isometries, Layout, Operator};
 
 /// `y = act(IRFFT(h * RFFT(x)) + b)` over the last axis; with an operator of [`Operator::blocks`] a matrix of circulant blocks,
@@ -247,6 +247,7 @@ pub fn isometry_coordinates(generators: Tensor<1>, isometries: &Arc<Isometries>)
         isometries.parameters(),
     );
     let shape = Shape::from(vec![isometries.coordinates()]);
+    ensure_supported(&generators.device());
     let generators = generators.into_dispatch();
     Tensor::from_dispatch(Dispatch::isometry_coordinates(
         generators,
@@ -262,6 +263,7 @@ fn run<const X: usize, const C: usize, const B: usize, const Y: usize>(
     operator: &Operator,
     shape: Shape,
 ) -> Tensor<Y> {
+    ensure_supported(&x.device());
     let (x, coordinates, operator) = (
         x.into_dispatch(),
         coordinates.into_dispatch(),
@@ -280,6 +282,7 @@ fn analyse<const F: usize, const C: usize>(
     operator: &Operator,
     shape: Vec<usize>,
 ) -> Tensor<C> {
+    ensure_supported(&filters.device());
     Tensor::from_dispatch(Dispatch::coordinates_of_filters(
         filters.into_dispatch(),
         operator.clone(),

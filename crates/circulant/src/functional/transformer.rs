@@ -1,8 +1,8 @@
 //! What a transformer is made of: one fused operation each on the CPU, composed of Burn's own on every other device.
 
 use burn::backend::Dispatch;
-use burn::tensor::{DType, Tensor, TensorData};
-use circulant_kernels::{Dropout, dropout_into};
+use burn::tensor::{DType, Element, Tensor, TensorData};
+use circulant_kernels::{DROPOUT_GROUP, Dropout, Real, dropout_into};
 
 use crate::backend::fused::is_native;
 use crate::backend::transformer::{AttentionSettings, TransformerOps};
@@ -41,16 +41,47 @@ pub fn dropout<const D: usize>(x: Tensor<D>, dropout: Dropout) -> Tensor<D> {
 /// The factors of a dropout, made on the host.
 fn mask<const D: usize>(x: &Tensor<D>, dropout: Dropout) -> Tensor<D> {
     let len = x.shape().num_elements();
-    let options = (&x.device(), x.dtype());
-    const SIZES: &str = "slices of one length";
-    if x.dtype() == DType::F64 {
-        let mut factors = vec![0.0_f64; len];
-        dropout_into(&vec![1.0; len], dropout, &mut factors).expect(SIZES);
-        return Tensor::from_data(TensorData::new(factors, x.shape()), options);
+    match x.dtype() {
+        DType::F64 => on_device(factors::<f64>(len, dropout), x),
+        _ => on_device(factors::<f32>(len, dropout), x),
     }
-    let mut factors = vec![0.0_f32; len];
-    dropout_into(&vec![1.0; len], dropout, &mut factors).expect(SIZES);
-    Tensor::from_data(TensorData::new(factors, x.shape()), options)
+}
+
+/// The same for the weights `[batch, heads, tokens, tokens]` of attention, of which every head begins a group of random numbers.
+fn mask_of_weights(weights: &Tensor<4>, dropout: Dropout) -> Tensor<4> {
+    let [batch, heads, rows, columns] = weights.dims();
+    match weights.dtype() {
+        DType::F64 => on_device(
+            of_heads::<f64>(batch * heads, rows * columns, dropout),
+            weights,
+        ),
+        _ => on_device(
+            of_heads::<f32>(batch * heads, rows * columns, dropout),
+            weights,
+        ),
+    }
+}
+
+fn of_heads<T: Real>(heads: usize, size: usize, dropout: Dropout) -> Vec<T> {
+    let padded = size.next_multiple_of(DROPOUT_GROUP);
+    let mut factors = factors::<T>(heads * padded, dropout);
+    let mut place = 0;
+    factors.retain(|_| {
+        place += 1;
+        (place - 1) % padded < size
+    });
+    factors
+}
+
+fn factors<T: Real>(len: usize, dropout: Dropout) -> Vec<T> {
+    let mut factors = vec![T::of(0.0); len];
+    dropout_into(&vec![T::of(1.0); len], dropout, &mut factors).expect("slices of one length");
+    factors
+}
+
+fn on_device<T: Element, const D: usize>(factors: Vec<T>, like: &Tensor<D>) -> Tensor<D> {
+    let options = (&like.device(), like.dtype());
+    Tensor::from_data(TensorData::new(factors, like.shape()), options)
 }
 
 /// `(x - mean)/sqrt(variance + epsilon) gamma + beta` over the last axis; the variance divides by `n`.
@@ -138,7 +169,8 @@ pub fn attention(
     let scores = scores.div_scalar((d_head as f64).sqrt());
     let mut weights = burn::tensor::activation::softmax(scores, 3);
     if let Some(dropout) = dropout {
-        weights = self::dropout(weights, dropout);
+        let mask = mask_of_weights(&weights, dropout);
+        weights = weights * mask;
     }
     let mixed = weights.matmul(value).swap_dims(1, 2);
     mixed.reshape([batch, tokens, width])

@@ -113,7 +113,8 @@ impl Train {
             kl_weight,
             patience,
             norm_limit,
-            checkpoint_every
+            checkpoint_every,
+            device
         );
         for (flag, is_given) in others {
             ensure!(

@@ -10,6 +10,7 @@
 //! | spectrum | two tensors `[bins, batch, C]` |
 //! | mixing matrices | two tensors `[bins, C_in, C_out]` |
 
+mod backends;
 mod constants;
 mod filters;
 mod line;
@@ -301,6 +302,23 @@ pub struct BackwardInputs<'a, B: Backend> {
 }
 
 /// [`CirculantBackend::circulant_backward`] of any backend.
+pub fn backward_saved<B: CirculantBackend<Kept = ComplexPair<B>>>(
+    saved: Saved<B>,
+    grad: FloatTensor<B>,
+    wanted: Wanted,
+) -> OperatorGradients<B> {
+    let inputs = BackwardInputs {
+        spectrum: &saved.kept,
+        x_shape: saved.x_shape,
+        coordinates: saved.coordinates,
+        bias: saved.bias,
+        y: saved.y,
+        grad,
+    };
+    backward(&saved.operator, inputs, wanted)
+}
+
+/// The gradients from what the forward pass left.
 pub fn backward<B: Backend>(
     operator: &Operator,
     inputs: BackwardInputs<'_, B>,

@@ -8,7 +8,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::{LowRank, NoiseKey, standard_normal};
 
-use super::{Posterior, constant, map};
+use super::{FromNormals, Posterior, constant, map};
 use crate::bayes::gaussian;
 use crate::nn::{parameter, to_host};
 
@@ -76,6 +76,23 @@ impl LowRankGaussian {
     /// `eps`.
     pub fn jitter(&self) -> f64 {
         self.jitter
+    }
+}
+
+impl FromNormals for LowRankGaussian {
+    fn normals(&self) -> usize {
+        self.rank() + self.coordinates()
+    }
+
+    fn sample_of(&self, normals: Option<Tensor<1>>) -> Tensor<1> {
+        gaussian::low_rank_sample_of(
+            self.mean.val(),
+            self.factor.val(),
+            self.scale.val(),
+            self.log_deviation.val(),
+            normals.expect("a number per direction and coordinate"),
+            self.jitter,
+        )
     }
 }
 

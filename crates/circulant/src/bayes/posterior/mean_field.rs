@@ -5,7 +5,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::{LowRank, NoiseKey};
 
-use super::{Posterior, constant};
+use super::{FromNormals, Posterior, constant};
 use crate::bayes::gaussian;
 use crate::nn::{parameter, to_host};
 
@@ -26,6 +26,17 @@ impl MeanFieldGaussian {
             mean: parameter(mean, [count], device),
             log_deviation: constant(deviation.ln(), count, device),
         }
+    }
+}
+
+impl FromNormals for MeanFieldGaussian {
+    fn normals(&self) -> usize {
+        self.coordinates()
+    }
+
+    fn sample_of(&self, normals: Option<Tensor<1>>) -> Tensor<1> {
+        let zeta = normals.expect("a number per coordinate");
+        gaussian::mean_field_sample_of(self.mean.val(), self.log_deviation.val(), zeta)
     }
 }
 

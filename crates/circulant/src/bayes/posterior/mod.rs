@@ -56,6 +56,15 @@ pub trait Posterior: Module {
     fn entropy(&self) -> f64;
 }
 
+/// A posterior whose draws are functions of standard normal numbers.
+pub(crate) trait FromNormals: Posterior {
+    /// How many a draw needs.
+    fn normals(&self) -> usize;
+
+    /// [`Posterior::sample`] of these numbers; none if it needs none.
+    fn sample_of(&self, normals: Option<Tensor<1>>) -> Tensor<1>;
+}
+
 /// Any of the posteriors.
 #[derive(Module, Debug)]
 #[non_exhaustive]
@@ -186,6 +195,16 @@ fn set<const D: usize>(param: &mut Param<Tensor<D>>, numbers: Tensor<D>) {
 fn map(param: &Param<Tensor<1>>, change: impl Fn(f64) -> f64) -> Param<Tensor<1>> {
     let numbers = to_host(param.val()).into_iter();
     with_values(param, numbers.map(change).collect())
+}
+
+impl FromNormals for AnyPosterior {
+    fn normals(&self) -> usize {
+        each!(self, posterior => posterior.normals())
+    }
+
+    fn sample_of(&self, normals: Option<Tensor<1>>) -> Tensor<1> {
+        each!(self, posterior => posterior.sample_of(normals))
+    }
 }
 
 impl Posterior for AnyPosterior {

@@ -7,7 +7,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 use circulant_kernels::NoiseKey;
 
-use super::Posterior;
+use super::{FromNormals, Posterior};
 use crate::nn::parameter;
 
 /// All mass at one point.
@@ -24,6 +24,16 @@ impl PointEstimate {
         Self {
             mean: parameter(mean, [count], device),
         }
+    }
+}
+
+impl FromNormals for PointEstimate {
+    fn normals(&self) -> usize {
+        0
+    }
+
+    fn sample_of(&self, _normals: Option<Tensor<1>>) -> Tensor<1> {
+        self.mean.val()
     }
 }
 

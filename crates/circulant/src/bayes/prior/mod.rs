@@ -14,7 +14,7 @@ use std::f64::consts::{PI, TAU};
 
 use circulant_kernels::{Bin, NoiseKey, standard_normal};
 
-pub(crate) use self::slope::LearnedSlope;
+pub(crate) use self::slope::{LearnedSlope, SlopeConstants};
 pub use self::spectra::{Frequency, Matern, Slope, SquaredExponential, StationarySpectrum, Table};
 use super::BayesError;
 use crate::operator::{Layout, Operator};

@@ -26,12 +26,38 @@ impl LearnedSlope {
         }
     }
 
-    /// The variances at `alpha = softplus(z)`, differentiable in `z: [1]`.
-    pub(crate) fn variances(&self, z: Tensor<1>, device: &Device) -> Tensor<1> {
+    /// Its constants on a device.
+    pub(crate) fn on(&self, device: &Device) -> SlopeConstants {
         let constant = |values: &[f64]| {
-            Tensor::<1>::from_data(TensorData::new(values.to_vec(), [values.len()]), device)
+            Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), device)
         };
+        SlopeConstants {
+            log_radius: constant(&self.log_radius),
+            scale: constant(&self.scale),
+        }
+    }
+}
+
+/// What the variances are made of besides the slope.
+#[derive(Debug, Clone)]
+pub(crate) struct SlopeConstants {
+    log_radius: Tensor<1>,
+    scale: Tensor<1>,
+}
+
+impl SlopeConstants {
+    /// The variances at `alpha = softplus(z)`, differentiable in `z: [1]`.
+    pub(crate) fn variances(&self, z: Tensor<1>) -> Tensor<1> {
         let alpha = burn::tensor::activation::softplus(z, 1.0);
-        constant(&self.scale) / (alpha * constant(&self.log_radius)).exp().add_scalar(1.0)
+        let falls = (alpha * self.log_radius.clone()).exp();
+        self.scale.clone() / falls.add_scalar(1.0)
+    }
+
+    pub(crate) fn to_device(&self, device: &Device) -> Self {
+        let moved = |constant: &Tensor<1>| constant.clone().to_device(device);
+        Self {
+            log_radius: moved(&self.log_radius),
+            scale: moved(&self.scale),
+        }
     }
 }
