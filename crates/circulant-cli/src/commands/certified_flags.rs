@@ -26,6 +26,10 @@ pub struct CertifiedFlags {
     /// Images per step.
     #[arg(long = "step-images", value_name = "N")]
     batch: Option<usize>,
+    /// The pixel that becomes zero, between 0 and 1: the nearer images are to it, the smaller are the rounding errors that certificates
+    /// allow for [default: 0.5 for cifar10, else 0].
+    #[arg(long, value_name = "X")]
+    centre: Option<f32>,
     /// Times all training images are seen.
     #[arg(long, value_name = "N")]
     epochs: Option<u64>,
@@ -59,6 +63,7 @@ impl CertifiedFlags {
             ("--hidden-sizes", !self.hidden.is_empty()),
             ("--hidden-block", self.block.is_some()),
             ("--step-images", self.batch.is_some()),
+            ("--centre", self.centre.is_some()),
             ("--epochs", self.epochs.is_some()),
             ("--rate", self.rate.is_some()),
             ("--offset", self.offset.is_some()),
@@ -85,6 +90,7 @@ impl CertifiedFlags {
         if !self.hidden.is_empty() {
             config.model.hidden.clone_from(&self.hidden);
         }
+        replace(&mut config.data.centre, self.centre);
         let training = &mut config.certified;
         replace(&mut config.model.block, self.block);
         replace(&mut training.batch, self.batch);

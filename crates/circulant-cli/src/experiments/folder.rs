@@ -212,7 +212,7 @@ impl RunFolder {
         );
         ensure!(
             !CertifiedConfig::is_at(&path.join(CONFIG)),
-            "{} was trained for a radius: `circulant certify` and `circulant train --resume` know it, this command does not",
+            "{} was trained for a radius: `circulant certify`, `predict`, `evaluate`, `inspect` and `circulant train --resume` know it, this command does not",
             path.display()
         );
         let mut config = RunConfig::read_complete(&path.join(CONFIG))?;

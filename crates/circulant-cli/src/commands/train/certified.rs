@@ -148,6 +148,7 @@ impl Train {
             first: reading.first,
             size: reading.size,
             validation: self.validation.unwrap_or(0),
+            centre: 0.0,
         };
         let set = source::images(&data.train, Split::Train, &reading)?;
         if self.validation.is_none() {

@@ -123,11 +123,12 @@ pub fn load(
 pub fn temperature(
     network: &Bayesian<OrthogonalNetwork>,
     held_out: &ImageSet,
+    normalisation: &Normalisation,
     samples: usize,
 ) -> anyhow::Result<f64> {
     let _busy = Busy::new("choosing the temperature");
     let set = few(held_out, CALIBRATION_IMAGES)?;
-    let (images, labels) = (tensor(&set, &Normalisation::Unit)?, labels_of(&set)?);
+    let (images, labels) = (tensor(&set, normalisation)?, labels_of(&set)?);
     let predictive = PredictiveConfig::new().with_samples(samples);
     let found = calibrate(network, "output", &labels, |network| {
         predictive.predict::<4, _>(network, images.clone())

@@ -24,6 +24,7 @@ use super::super::folder::{
 use super::super::lines;
 use super::settings::CertifiedConfig;
 use crate::files::write;
+use circulant_data::Normalisation;
 
 /// `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -188,6 +189,12 @@ impl CertifiedFolder {
     /// What the test set said.
     pub fn evaluation(&self) -> PathBuf {
         self.path.join("evaluation.json")
+    }
+
+    /// How pixels become numbers.
+    pub fn normalisation(&self) -> Normalisation {
+        let [channels, _, _] = self.facts.data.image();
+        self.config.data.normalisation(channels)
     }
 
     /// The lines of all epochs.

@@ -43,7 +43,10 @@ impl LoadedCertified {
         Ok(Self {
             network: network.with_scaled("output", factor)?,
             steps,
-            data: folder.config.data.reading(),
+            data: DataConfig {
+                normalisation: folder.normalisation(),
+                ..folder.config.data.reading()
+            },
             folder,
         })
     }

@@ -88,10 +88,12 @@ pub fn write_temperatures(
     bayesian: Option<&Bayesian<OrthogonalNetwork>>,
     held_out: &ImageSet,
 ) -> anyhow::Result<()> {
-    let of = |network| bayes::temperature(network, held_out, bayes::CALIBRATION_SAMPLES);
+    let normalisation = &folder.normalisation();
+    let of =
+        |network| bayes::temperature(network, held_out, normalisation, bayes::CALIBRATION_SAMPLES);
     let alone = bayes::alone(network)?;
     folder.write_temperatures(&Temperatures {
-        network: bayes::temperature(&alone, held_out, 1)?,
+        network: bayes::temperature(&alone, held_out, normalisation, 1)?,
         posterior: bayesian.map(of).transpose()?,
     })
 }
