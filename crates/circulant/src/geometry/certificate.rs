@@ -4,7 +4,7 @@
 //! # The promise
 //!
 //! > The class that the f32 forward pass on the CPU gives to `x'` is `y`, for **every** f32 input `x'` with `norm(x' - x) <= r`, in every batch
-//! > whose inputs all have norms of at most `input_norm`.
+//! > whose inputs all have norms of at most `input_norm` ([`Certificate::input_norm`]).
 //!
 //! The batch matters because the kernels transform two inputs as one complex row: a huge neighbour brings its rounding errors along.
 //! Model and inputs in anything but f32 are refused. The promise is as good as what is known about the activations:
@@ -18,6 +18,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{DType, Tensor};
 
 use super::radii::{Margins, ModelLogits, Radii};
+use super::rounding::Values;
 use super::{GeometryError, Lipschitz, LowerBound, NetworkBound, UpperBound};
 use crate::backend::fused::is_native;
 use crate::nn::to_host;
@@ -59,6 +60,10 @@ pub struct CertificateConfig {
     /// Inputs at a time.
     #[config(default = 256)]
     pub batch: usize,
+    /// Inputs are put into so many groups by their norms, each with an `input_norm` of its own where none is given: small inputs then need not
+    /// allow for the rounding errors of large neighbours, and are promised nothing beside such.
+    #[config(default = 1)]
+    pub bands: usize,
 }
 
 /// What is known about one input.
@@ -79,6 +84,8 @@ pub struct Certificate {
     pub sqrt_two: LowerBound,
     /// The pairwise radius, if the last layer is dense.
     pub last_layer: Option<LowerBound>,
+    /// The largest norm of an input in any batch for which the promise holds.
+    pub input_norm: UpperBound,
 }
 
 impl Certificate {
@@ -102,9 +109,9 @@ pub struct Certificates {
     pub inputs: Vec<Certificate>,
     /// The bounds of the network.
     pub network: NetworkBound,
-    /// The largest norm of an input in any batch for which the promise holds.
+    /// The largest [`Certificate::input_norm`].
     pub input_norm: UpperBound,
-    /// `e`: how far f32 logits can be from exact ones, in the 2-norm.
+    /// `e`: how far f32 logits can be from exact ones, in the 2-norm, for inputs up to that norm.
     pub rounding: UpperBound,
 }
 
@@ -146,27 +153,46 @@ impl CertificateConfig {
             .map(|(input, &class)| logits.margins(input, class))
             .collect();
         let mut radii = Radii::new(&network, logits.classes)?;
-        let input_norm = match self.input_norm {
-            Some(norm) => checked_norm(norm, inputs, UpperBound::ZERO)?,
-            None => {
-                let largest = inputs.largest();
-                let farthest = margins.iter().map(|margins| radii.farthest(margins));
+        let given = match self.input_norm {
+            Some(norm) => Some(checked_norm(norm, inputs, UpperBound::ZERO)?),
+            None => None,
+        };
+        let mut order: Vec<usize> = (0..margins.len()).collect();
+        order.sort_by(|&one, &other| {
+            inputs.norms[one]
+                .get()
+                .total_cmp(&inputs.norms[other].get())
+        });
+        let bands = if given.is_some() { 1 } else { self.bands };
+        let (mut all_norms, mut rounding) = (UpperBound::ZERO, UpperBound::ZERO);
+        let mut certificates = Vec::with_capacity(margins.len());
+        for band in order.chunks(order.len().div_ceil(bands.max(1)).max(1)) {
+            radii.set_slack(UpperBound::ZERO, None);
+            let input_norm = given.unwrap_or_else(|| {
+                let norms = band.iter().map(|&input| inputs.norms[input]);
+                let largest = norms.fold(UpperBound::ZERO, UpperBound::max);
+                let farthest = band.iter().map(|&input| radii.farthest(&margins[input]));
                 let farthest = farthest
                     .fold(0.0, f64::max)
                     .min(10.0 * (largest.get() + 1.0));
                 largest + UpperBound::new(farthest)
+            });
+            let own = network.rounding_error_of(input_norm, Some(inputs.size))?;
+            let read_out = network.read_out_rounding(Values::of_inputs(input_norm, inputs.size))?;
+            radii.set_slack(own, read_out);
+            for &input in band {
+                let norm = inputs.norms[input];
+                let room = (LowerBound::new(input_norm.get()) - norm).at_least_zero();
+                let found = radii.certificate(&margins[input], room, input_norm);
+                certificates.push((input, found));
             }
-        };
-        let rounding = network.rounding_error_of(input_norm, Some(inputs.size))?;
-        radii.set_slack(rounding);
-        let certificate = |(margins, norm): (&Margins, &UpperBound)| {
-            let room = (LowerBound::new(input_norm.get()) - *norm).at_least_zero();
-            radii.certificate(margins, room)
-        };
-        let certificates = margins.iter().zip(&inputs.norms).map(certificate).collect();
+            all_norms = all_norms.max(input_norm);
+            rounding = rounding.max(own);
+        }
+        certificates.sort_by_key(|(input, _)| *input);
         Ok(Certificates {
-            inputs: certificates,
-            input_norm,
+            inputs: certificates.into_iter().map(|(_, found)| found).collect(),
+            input_norm: all_norms,
             rounding,
             network,
         })

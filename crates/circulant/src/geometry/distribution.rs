@@ -206,6 +206,7 @@ impl PosteriorGeometryConfig {
         let config = CertificateConfig {
             input_norm: self.input_norm,
             batch: self.batch,
+            bands: 1,
         };
         let network = network.valid();
         let mut found = Found::default();

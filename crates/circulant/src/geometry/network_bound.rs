@@ -258,6 +258,33 @@ impl NetworkBound {
         }
     }
 
+    /// What rounding does to the inputs of the dense last layer of a sequence, and what the layer adds to its outputs.
+    pub(super) fn read_out_rounding(
+        &self,
+        start: Values,
+    ) -> Result<Option<[UpperBound; 2]>, GeometryError> {
+        match &self.part {
+            Part::Layer(layer) if layer.weights.is_some() => {
+                let exact = Values {
+                    norm: start.norm + start.error,
+                    error: 0.0,
+                    size: start.size,
+                };
+                let own = self.values(exact)?.error;
+                Ok(Some([start.error, own].map(UpperBound::new)))
+            }
+            Part::Sequence(parts) => match parts.split_last() {
+                None => Ok(None),
+                Some((last, before)) => {
+                    let through = |values, part: &Self| part.values(values);
+                    let start = before.iter().try_fold(start, through)?;
+                    last.read_out_rounding(start)
+                }
+            },
+            _ => Ok(None),
+        }
+    }
+
     /// The outputs of the last layer of a sequence, if it is linear.
     pub(super) fn outputs(&self) -> Option<usize> {
         match &self.part {

@@ -132,14 +132,19 @@ pub(super) struct Radii {
     root_two: UpperBound,
     /// `L' norm(W_y - W_k)`, row-major.
     pairs: Option<Vec<UpperBound>>,
+    /// `norm(W_y - W_k)`.
+    distances: Vec<UpperBound>,
     classes: usize,
     /// `2 sqrt(2) e`.
     slack: UpperBound,
+    /// Of the last layer's inputs, and of the layer itself, both times two.
+    read_out: Option<[UpperBound; 2]>,
 }
 
 impl Radii {
     pub(super) fn new(network: &NetworkBound, classes: usize) -> Result<Self, GeometryError> {
         let root_two = UpperBound::new(2.0).sqrt();
+        let mut distances = Vec::new();
         let pairs = match network.read_out() {
             None => None,
             Some(read_out) if read_out.outputs != classes => {
@@ -149,19 +154,37 @@ impl Radii {
                     got: read_out.outputs.to_string(),
                 });
             }
-            Some(read_out) => Some(pair_constants(&read_out)),
+            Some(read_out) => {
+                distances = pair_distances(&read_out);
+                Some(pair_constants(&read_out))
+            }
         };
         Ok(Self {
             two: UpperBound::new(2.0) * network.upper(),
             root_two: root_two * network.upper(),
             pairs,
+            distances,
             classes,
             slack: UpperBound::ZERO,
+            read_out: None,
         })
     }
 
-    pub(super) fn set_slack(&mut self, rounding: UpperBound) {
+    /// `read_out`: [`NetworkBound::read_out_rounding`].
+    pub(super) fn set_slack(&mut self, rounding: UpperBound, read_out: Option<[UpperBound; 2]>) {
         self.slack = UpperBound::new(8.0).sqrt() * rounding;
+        let twice = |errors: [UpperBound; 2]| errors.map(|error| UpperBound::new(2.0) * error);
+        self.read_out = read_out.map(twice);
+    }
+
+    /// How much of a pair's difference rounding may take, at an input and at another one: an error of the features moves it by no more than
+    /// the distance of the two columns, and the last layer adds its own.
+    fn pair_slack(&self, pair: usize) -> UpperBound {
+        let Some([features, own]) = self.read_out else {
+            return self.slack;
+        };
+        let slack = self.distances[pair] * features + UpperBound::new(2.0).sqrt() * own;
+        slack.min(self.slack)
     }
 
     /// The largest radius there can be, without the slack.
@@ -172,18 +195,25 @@ impl Radii {
     }
 
     fn pairwise(&self, margins: &Margins) -> Option<LowerBound> {
-        let pairs = &self.pairs.as_ref()?[margins.class * self.classes..][..self.classes];
+        let start = margins.class * self.classes;
+        let pairs = &self.pairs.as_ref()?[start..][..self.classes];
         let mut least = LowerBound::new(f64::INFINITY);
         for (k, (constant, difference)) in pairs.iter().zip(&margins.differences).enumerate() {
             if k != margins.class {
-                let left = LowerBound::new(*difference) - self.slack;
+                let left = LowerBound::new(*difference) - self.pair_slack(start + k);
                 least = least.min(left / *constant);
             }
         }
         Some(least)
     }
 
-    pub(super) fn certificate(&self, margins: &Margins, room: LowerBound) -> Certificate {
+    /// `room` is what an input may grow by, up to `input_norm`.
+    pub(super) fn certificate(
+        &self,
+        margins: &Margins,
+        room: LowerBound,
+        input_norm: UpperBound,
+    ) -> Certificate {
         let margin = margins.smallest();
         let certified = LowerBound::new(margin) - self.slack;
         Certificate {
@@ -194,22 +224,29 @@ impl Radii {
             paper: (certified / self.two).min(room),
             sqrt_two: (certified / self.root_two).min(room),
             last_layer: self.pairwise(margins).map(|radius| radius.min(room)),
+            input_norm,
         }
     }
 }
 
 /// `L' norm(W_y - W_k)` for all pairs of classes.
 pub(super) fn pair_constants(read_out: &ReadOut<'_>) -> Vec<UpperBound> {
+    let distances = pair_distances(read_out).into_iter();
+    distances.map(|distance| read_out.body * distance).collect()
+}
+
+/// `norm(W_y - W_k)` for all pairs of classes.
+fn pair_distances(read_out: &ReadOut<'_>) -> Vec<UpperBound> {
     let classes = read_out.outputs;
-    let mut constants = vec![UpperBound::ZERO; classes * classes];
+    let mut distances = vec![UpperBound::ZERO; classes * classes];
     for y in 0..classes {
         for k in 0..y {
             let rows = read_out.weights.chunks_exact(classes);
             let difference: Vec<f64> = rows.map(|row| row[y] - row[k]).collect();
-            let constant = read_out.body * UpperBound::norm(&difference);
-            constants[y * classes + k] = constant;
-            constants[k * classes + y] = constant;
+            let distance = UpperBound::norm(&difference);
+            distances[y * classes + k] = distance;
+            distances[k * classes + y] = distance;
         }
     }
-    constants
+    distances
 }

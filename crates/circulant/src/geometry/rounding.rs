@@ -180,6 +180,15 @@ impl LinearRounding {
 }
 
 impl Values {
+    /// Inputs as they are, of a number of values and up to a norm.
+    pub(super) fn of_inputs(norm: UpperBound, size: usize) -> Self {
+        Self {
+            norm: norm.get(),
+            error: 0.0,
+            size: Some(size),
+        }
+    }
+
     /// Through a layer `A x + b`.
     pub(super) fn linear(
         self,
@@ -260,9 +269,8 @@ impl NetworkBound {
         size: Option<usize>,
     ) -> Result<UpperBound, GeometryError> {
         let start = Values {
-            norm: input_norm.get(),
-            error: 0.0,
             size,
+            ..Values::of_inputs(input_norm, 0)
         };
         Ok(UpperBound::new(self.values(start)?.error))
     }

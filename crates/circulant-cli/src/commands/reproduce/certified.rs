@@ -152,6 +152,7 @@ impl Certified {
                     first: self.first,
                     size: self.size,
                     validation: sets.images.validation.len(),
+                    centre: 0.0,
                 };
                 let mut config = CertifiedConfig::chosen(data, radius, shape);
                 config.certified.bayesian_epochs = BAYESIAN_EPOCHS;

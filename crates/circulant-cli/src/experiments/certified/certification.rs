@@ -8,7 +8,8 @@ use super::super::evaluation::labels_of;
 use super::super::progress::Busy;
 use super::super::source::tensor;
 use super::folder::CertifiedFolder;
-use circulant_data::{ImageSet, Normalisation};
+use super::training::NORM_BANDS;
+use circulant_data::ImageSet;
 
 impl Certification {
     /// Certifies the network of such a run at images.
@@ -21,9 +22,13 @@ impl Certification {
         let has_labels = set.labels().values.is_some() && !self.predicted;
         let labels = has_labels.then(|| labels_of(set)).transpose()?;
         let target = labels.as_deref().map_or(Target::Predicted, Target::True);
-        let images = tensor(set, &Normalisation::Unit)?;
+        let images = tensor(set, &folder.normalisation())?;
         let busy = Busy::new("certifying");
-        let found = CertificateConfig::new().certify(&network.valid(), images, target)?;
+        let found = CertificateConfig::new().with_bands(NORM_BANDS).certify(
+            &network.valid(),
+            images,
+            target,
+        )?;
         drop(busy);
         let rows = found
             .inputs

@@ -127,10 +127,12 @@ impl Judging {
     ) -> anyhow::Result<CertifiedEvaluation> {
         let radius = folder.config.certified.radius;
         let labels = labels_of(set)?;
-        let found = certify(network, set)?;
+        let normalisation = &folder.normalisation();
+        let found = certify(network, set, normalisation)?;
         let single = bayes::alone(network.clone())?;
-        let (_, single) = bayes::calibrated(&single, held_out, 1)?;
-        let logits = logits(&single.mean(), set)?;
+        let temperature = bayes::temperature(&single, held_out, normalisation, 1)?;
+        let single = single.with_scaled("output", temperature.recip())?;
+        let logits = logits(&single.mean(), set, normalisation)?;
         let logits = Logits::new(&logits, folder.facts.data.classes)?;
         let probabilities = logits.softmax();
         let probabilities = Probabilities::new(&probabilities, logits.classes())?;
@@ -146,27 +148,28 @@ impl Judging {
                 .collect(),
             nll: metrics.nll,
             ece: metrics.ece,
-            attack: self.attack(network, set, radius)?,
+            attack: self.attack(folder, network, set)?,
             bayesian: None,
         })
     }
 
     fn attack(
         &self,
+        folder: &CertifiedFolder,
         network: &OrthogonalNetwork,
         set: &ImageSet,
-        radius: f64,
     ) -> anyhow::Result<Option<AttackResult>> {
         if self.attack_images == 0 {
             return Ok(None);
         }
+        let (radius, normalisation) = (folder.config.certified.radius, &folder.normalisation());
         let set = few(set, self.attack_images)?;
-        let found: Certificates = certify(network, &set)?;
+        let found: Certificates = certify(network, &set, normalisation)?;
         let attack = AttackConfig::new(radius)
             .with_steps(self.attack_steps)
             .with_restarts(self.attack_restarts)
-            .with_range(Some([0.0, 1.0]));
-        let (images, labels) = (tensor(&set, &Normalisation::Unit)?, labels_of(&set)?);
+            .with_range(Some(folder.config.data.range()));
+        let (images, labels) = (tensor(&set, normalisation)?, labels_of(&set)?);
         let mut progress = WorkProgress::new("attack", set.len() as u64);
         let attacked = attack.attack_with_progress(network, images, &labels, |done, all| {
             progress.of(all as u64).at(done as u64, String::new);
@@ -189,15 +192,17 @@ impl Judging {
         held_out: &ImageSet,
         others: &[Unfamiliar],
     ) -> anyhow::Result<BayesianEvaluation> {
-        let radius = folder.config.certified.radius;
-        let (temperature, network) = bayes::calibrated(network, held_out, self.samples)?;
+        let (radius, normalisation) = (folder.config.certified.radius, &folder.normalisation());
+        let samples = self.samples.min(bayes::CALIBRATION_SAMPLES);
+        let temperature = bayes::temperature(network, held_out, normalisation, samples)?;
+        let network = network.clone().with_scaled("output", temperature.recip())?;
         let labels = labels_of(set)?;
-        let predictions = self.predict(&network, set, "predictions")?;
+        let predictions = self.predict(&network, set, normalisation, "predictions")?;
         let (metrics, _) = class_metrics(&predictions.class_probabilities()?, &labels)?;
-        let found = self.certify_average(&network, set, &labels)?;
+        let found = self.certify_average(&network, set, normalisation, &labels)?;
         let mut unfamiliar = Vec::new();
         for other in others {
-            let own = self.predict(&network, &other.set, &other.name)?;
+            let own = self.predict(&network, &other.set, normalisation, &other.name)?;
             let report = predictions
                 .ood_metrics(&own)
                 .with_context(|| format!("{}: no comparison", other.name))?;
@@ -222,9 +227,10 @@ impl Judging {
         &self,
         network: &Bayesian<OrthogonalNetwork>,
         set: &ImageSet,
+        normalisation: &Normalisation,
         title: &str,
     ) -> anyhow::Result<Predictions> {
-        let images = tensor(set, &Normalisation::Unit)?;
+        let images = tensor(set, normalisation)?;
         let mut progress = WorkProgress::new(title, set.len() as u64);
         let config = PredictiveConfig::new().with_samples(self.samples);
         let predictions = config.predict_with_progress(network, images, |done, all| {
@@ -238,10 +244,11 @@ impl Judging {
         &self,
         network: &Bayesian<OrthogonalNetwork>,
         set: &ImageSet,
+        normalisation: &Normalisation,
         labels: &[usize],
     ) -> anyhow::Result<PredictiveCertificates> {
         let config = PredictiveBoundsConfig::new().with_samples(self.samples);
-        let images = tensor(set, &Normalisation::Unit)?;
+        let images = tensor(set, normalisation)?;
         let mut progress = WorkProgress::new("networks of the average", self.samples as u64);
         let bounds = config.bound_with_progress(network, |done, _| {
             progress.at(done as u64, String::new);
@@ -255,8 +262,12 @@ impl Judging {
 const BATCH: usize = 250;
 
 /// The logits of a set, row by row.
-fn logits(network: &OrthogonalNetwork, set: &ImageSet) -> anyhow::Result<Vec<f32>> {
-    let images = tensor(set, &Normalisation::Unit)?;
+fn logits(
+    network: &OrthogonalNetwork,
+    set: &ImageSet,
+    normalisation: &Normalisation,
+) -> anyhow::Result<Vec<f32>> {
+    let images = tensor(set, normalisation)?;
     let mut logits = Vec::new();
     for start in (0..set.len()).step_by(BATCH) {
         let rows = BATCH.min(set.len() - start);

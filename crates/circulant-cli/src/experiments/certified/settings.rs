@@ -8,8 +8,10 @@ use circulant::models::{OrthogonalNetwork, OrthogonalNetworkConfig};
 use circulant::train::{TrainerConfig, TrainingLoss, WarmUpCosine};
 use serde::{Deserialize, Serialize};
 
+use super::super::config::DataConfig;
 use super::super::folder::DataFacts;
 use super::super::version::{self, VERSION};
+use circulant_data::Normalisation;
 
 /// Everything that a run depends on, apart from the data themselves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +43,10 @@ pub struct CertifiedData {
     /// That many examples, drawn by the seed 0, are kept out of training. After every epoch they are certified, at the end they choose the
     /// temperature.
     pub validation: usize,
+    /// The pixel that becomes zero: the rounding errors that certificates allow for are as large as the norm of an image, and grey images are
+    /// nearer to grey than to black.
+    #[serde(default)]
+    pub centre: f32,
 }
 
 /// Orthogonal convolutions and a read-out.
@@ -53,6 +59,16 @@ pub struct CertifiedModel {
     pub depth: usize,
     /// The side of the kernels.
     pub kernel: usize,
+    /// The sizes of the layers behind the convolutions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<usize>,
+    /// The length of their circulant blocks.
+    #[serde(default = "one")]
+    pub block: usize,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// How a network is trained for a radius.
@@ -88,6 +104,8 @@ struct Chosen {
     /// Up to this radius.
     radius: f64,
     widths: &'static [usize],
+    hidden: &'static [usize],
+    centre: f32,
     epochs: u64,
     learning_rate: f64,
     offset: f64,
@@ -101,6 +119,8 @@ static CHOSEN: [Chosen; 3] = [
         data: "mnist",
         radius: 0.8,
         widths: &[16, 16],
+        hidden: &[],
+        centre: 0.0,
         epochs: 6,
         learning_rate: 0.02,
         offset: 2.2,
@@ -111,6 +131,8 @@ static CHOSEN: [Chosen; 3] = [
         data: "mnist",
         radius: f64::INFINITY,
         widths: &[16, 16],
+        hidden: &[],
+        centre: 0.0,
         epochs: 4,
         learning_rate: 0.02,
         offset: 1.0,
@@ -121,6 +143,8 @@ static CHOSEN: [Chosen; 3] = [
         data: "cifar10",
         radius: f64::INFINITY,
         widths: &[16, 32, 32],
+        hidden: &[],
+        centre: 0.5,
         epochs: 3,
         learning_rate: 0.02,
         offset: 2.5,
@@ -138,9 +162,39 @@ pub fn published_radii(data: &str) -> Vec<f64> {
     }
 }
 
+impl CertifiedData {
+    /// How they are read.
+    pub fn reading(&self) -> DataConfig {
+        DataConfig {
+            train: self.train.clone(),
+            first: self.first,
+            size: self.size,
+            validation: self.validation,
+            ..DataConfig::default()
+        }
+    }
+
+    /// How the pixels of so many channels become numbers: from `-centre` to `1 - centre`.
+    pub fn normalisation(&self, channels: usize) -> Normalisation {
+        match self.centre == 0.0 {
+            true => Normalisation::Unit,
+            false => Normalisation::Standard {
+                mean: vec![self.centre; channels],
+                std: vec![1.0; channels],
+            },
+        }
+    }
+
+    /// What these numbers are between.
+    pub fn range(&self) -> [f64; 2] {
+        let centre = f64::from(self.centre);
+        [-centre, 1.0 - centre]
+    }
+}
+
 impl CertifiedConfig {
     /// For a data set with so many such images, `[n, channels, height, width]`, and a radius.
-    pub fn chosen(data: CertifiedData, radius: f64, [n, _, height, width]: [usize; 4]) -> Self {
+    pub fn chosen(mut data: CertifiedData, radius: f64, [n, _, height, width]: [usize; 4]) -> Self {
         let fits = |chosen: &&Chosen| chosen.data == data.train && radius <= chosen.radius;
         let chosen = CHOSEN.iter().find(fits);
         // As many stages as the sides can be halved, two at most.
@@ -149,6 +203,8 @@ impl CertifiedConfig {
             Some(chosen) => chosen.widths.to_vec(),
             None => vec![16; halves.max(1) as usize],
         };
+        data.centre = chosen.map_or(0.0, |chosen| chosen.centre);
+        let hidden = chosen.map_or(&[][..], |chosen| chosen.hidden);
         let chosen = chosen.unwrap_or(&CHOSEN[0]);
         Self {
             version: VERSION,
@@ -171,6 +227,8 @@ impl CertifiedConfig {
                 widths,
                 depth: 2,
                 kernel: 3,
+                hidden: hidden.to_vec(),
+                block: 1,
             },
         }
     }
@@ -205,10 +263,17 @@ impl CertifiedConfig {
         toml::to_string_pretty(self).expect("settings are numbers, words and tables")
     }
 
-    /// The name of the network, such as `16-16`.
+    /// The name of the network, such as `16-16`, or `12-12-then-128-128` with hidden layers.
     pub fn widths(&self) -> String {
-        let widths: Vec<String> = self.model.widths.iter().map(usize::to_string).collect();
-        widths.join("-")
+        let joined = |sizes: &[usize]| {
+            let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+            sizes.join("-")
+        };
+        let widths = joined(&self.model.widths);
+        match &self.model.hidden[..] {
+            [] => widths,
+            hidden => format!("{widths}-then-{}", joined(hidden)),
+        }
     }
 
     /// Radius, network and seed.
@@ -224,6 +289,11 @@ impl CertifiedConfig {
     /// Settings that no run can have are named here, before any work.
     pub fn check(&self) -> anyhow::Result<()> {
         let (training, model) = (&self.certified, &self.model);
+        ensure!(
+            (0.0..=1.0).contains(&self.data.centre),
+            "data.centre: expected a pixel between 0 and 1, got {}",
+            self.data.centre
+        );
         for (what, number) in [
             ("certified.epochs", training.epochs),
             ("certified.batch", training.batch as u64),
@@ -259,6 +329,8 @@ impl CertifiedConfig {
             .with_classes(data.classes)
             .with_depth(self.model.depth)
             .with_kernel(self.model.kernel)
+            .with_hidden(self.model.hidden.clone())
+            .with_block(self.model.block)
             .with_seed(self.certified.seed);
         config.try_init(&circulant::cpu().autodiff()).with_context(|| {
             let [channels, height, width] = data.image();
@@ -310,6 +382,7 @@ mod tests {
             first: None,
             size: None,
             validation: 10,
+            centre: 0.0,
         };
         CertifiedConfig::chosen(data, radius, [1000, 1, 28, 28])
     }

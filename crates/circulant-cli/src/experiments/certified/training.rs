@@ -21,6 +21,8 @@ use super::folder::{CertifiedEpoch, CertifiedFolder};
 use super::settings::CertifiedConfig;
 use circulant_data::{ImageSet, Normalisation};
 
+/// Groups of images by their norms: each is promised for batches of its own.
+pub const NORM_BANDS: usize = 16;
 /// Between two checkpoints within an epoch.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 
@@ -37,6 +39,7 @@ pub(super) struct Batches<'a> {
     images: &'a ImageSet,
     labels: Vec<usize>,
     order: BatchOrder,
+    normalisation: Normalisation,
     augmentation: Augmentation,
     seed: u64,
     per_epoch: u64,
@@ -50,6 +53,7 @@ impl<'a> Batches<'a> {
             labels: labels_of(images)?,
             per_epoch: (images.len() / order.batch()) as u64,
             order,
+            normalisation: config.data.normalisation(images.shape()[1]),
             augmentation: Augmentation {
                 flip: training.flip,
                 crop: training.shift,
@@ -74,7 +78,7 @@ impl<'a> Batches<'a> {
         let [_, channels, height, width] = self.images.shape();
         let mut values = Vec::new();
         self.images
-            .gather(indices, &Normalisation::Unit, &mut values)?;
+            .gather(indices, &self.normalisation, &mut values)?;
         let key = NoiseKey {
             seed: !self.seed,
             stream: step,
@@ -111,6 +115,7 @@ pub fn train(
     let mut batches = Batches::new(config, images.training)?;
     let (per_epoch, batch) = (batches.per_epoch(), batches.size() as u64);
     let model = config.init(&folder.facts.data)?;
+    let model = model.centred(batches.at(0)?.0);
     let mut trainer = Trainer::new(model, config.trainer(per_epoch))?;
     let mut partial = Partial::default();
     let mut epochs = Vec::new();
@@ -174,7 +179,11 @@ pub fn train(
                 stopped(folder)?;
             }
         }
-        let found = certify(&trainer.model().valid(), images.validation)?;
+        let found = certify(
+            &trainer.model().valid(),
+            images.validation,
+            &folder.normalisation(),
+        )?;
         let line = CertifiedEpoch {
             epoch: trainer.steps_done() / per_epoch,
             train_loss: partial.loss / partial.steps as f64,
@@ -225,10 +234,14 @@ pub(super) fn stopped(folder: &CertifiedFolder) -> anyhow::Result<()> {
 }
 
 /// The certificates of the true classes.
-pub fn certify(network: &OrthogonalNetwork, set: &ImageSet) -> anyhow::Result<Certificates> {
+pub fn certify(
+    network: &OrthogonalNetwork,
+    set: &ImageSet,
+    normalisation: &Normalisation,
+) -> anyhow::Result<Certificates> {
     let labels = labels_of(set)?;
-    let images = tensor(set, &Normalisation::Unit)?;
-    let config = CertificateConfig::new();
+    let images = tensor(set, normalisation)?;
+    let config = CertificateConfig::new().with_bands(NORM_BANDS);
     Ok(config.certify(network, images, Target::True(&labels))?)
 }
 
