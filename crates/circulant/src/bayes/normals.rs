@@ -17,7 +17,7 @@ pub(super) enum Normals {
     /// As numbers.
     Uploaded {
         /// Absent if no draw needs any.
-        all: Option<Tensor<1>>,
+        all: Option<Box<Tensor<1>>>,
         taken: usize,
     },
 }
@@ -39,7 +39,7 @@ impl Normals {
         }
         let all = TensorData::new(numbers, [count]);
         Self::Uploaded {
-            all: (count > 0).then(|| Tensor::from_data(all, device)),
+            all: (count > 0).then(|| Box::new(Tensor::from_data(all, device))),
             taken: 0,
         }
     }
@@ -53,7 +53,7 @@ impl Normals {
                 let start = *taken;
                 *taken += count;
                 let own = all.as_ref().filter(|_| count > 0);
-                q.sample_of(own.map(|all| all.clone().narrow(0, start, count)))
+                q.sample_of(own.map(|all| Tensor::clone(all).narrow(0, start, count)))
             }
         }
     }

@@ -74,7 +74,7 @@ impl<const D: usize> Inputs<D> {
     }
 
     /// Bytes stay where they are; those of a batch move when it is taken.
-    pub(super) fn to_device(self, device: &Device) -> Self {
+    pub(super) fn on_device(self, device: &Device) -> Self {
         match self {
             Self::Numbers(inputs) => Self::Numbers(inputs.to_device(device)),
             Self::Bytes(mut bytes) => {

@@ -97,7 +97,7 @@ impl<const D: usize> RegressionData<D> {
 
     /// The same data for a model on this device.
     pub fn to_device(mut self, device: &Device) -> Self {
-        self.inputs = self.inputs.to_device(&device.clone().inner());
+        self.inputs = self.inputs.on_device(&device.clone().inner());
         self
     }
 
