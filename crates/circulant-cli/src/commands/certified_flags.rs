@@ -8,7 +8,8 @@ use crate::experiments::certified::settings::CertifiedConfig;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Networks trained for a radius")]
 pub struct CertifiedFlags {
-    /// Channels of every stage, even numbers separated by commas; before each stage images are halved.
+    /// Channels of every stage, even numbers separated by commas; before each stage images are halved. Nothing is behind them unless
+    /// --hidden-sizes says so.
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     widths: Vec<usize>,
     /// Convolutions per stage [default: 2].
@@ -86,9 +87,11 @@ impl CertifiedFlags {
         }
         if !self.widths.is_empty() {
             config.model.widths.clone_from(&self.widths);
+            config.model.hidden.clear();
         }
         if !self.hidden.is_empty() {
             config.model.hidden.clone_from(&self.hidden);
+            config.model.block = 1;
         }
         replace(&mut config.data.centre, self.centre);
         let training = &mut config.certified;

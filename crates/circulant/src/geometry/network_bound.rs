@@ -368,6 +368,10 @@ impl NetworkBound {
 
 #[cfg(test)]
 mod tests {
+    use burn::module::Param;
+    use burn::nn::Linear;
+    use burn::tensor::Tensor;
+
     use super::*;
 
     fn known(value: f64) -> NetworkBound {
@@ -389,6 +393,37 @@ mod tests {
         close(NetworkBound::sum([known(2.0), known(3.0)]), 5.0);
         close(NetworkBound::concatenation([known(3.0), known(4.0)]), 5.0);
         close(NetworkBound::activation(LipschitzActivation::Sigmoid), 0.25);
+    }
+
+    /// The two parts of the error at a read-out: that of its inputs, which the layer passes on, and its own.
+    #[test]
+    fn the_error_of_the_features_and_that_of_the_read_out_make_all_of_it() {
+        let device = crate::cpu();
+        let layer = |inputs, outputs| {
+            let weight = Tensor::<2>::ones([inputs, outputs], &device) * 0.3;
+            let bias = Some(Param::from_tensor(Tensor::ones([outputs], &device)));
+            let weight = Param::from_tensor(weight);
+            NetworkBound::layer("layer", &Linear { weight, bias }).expect("a norm")
+        };
+        let last = layer(5, 3);
+        let norm = last.upper();
+        let network = NetworkBound::sequence([
+            NetworkBound::sequence([layer(4, 5)]),
+            NetworkBound::activation(LipschitzActivation::Relu),
+            NetworkBound::sequence([last]),
+        ]);
+        let start = Values::of_inputs(UpperBound::new(7.0), 4);
+        let [features, own] = network
+            .read_out_rounding(start)
+            .unwrap()
+            .expect("it is dense");
+        let all = network.rounding_error(UpperBound::new(7.0)).unwrap().get();
+        let sum = norm.get() * features.get() + own.get();
+        assert!(features.get() > 0.0 && own.get() > 0.0);
+        assert!((sum / all - 1.0).abs() < 1e-6, "{sum} {all}");
+        let start = Values::of_inputs(UpperBound::new(7.0), 4);
+        let alone = NetworkBound::sequence([NetworkBound::activation(LipschitzActivation::Relu)]);
+        assert!(alone.read_out_rounding(start).unwrap().is_none());
     }
 
     #[test]

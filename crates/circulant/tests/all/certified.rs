@@ -43,6 +43,46 @@ fn share(which: impl Iterator<Item = bool>) -> f64 {
     which.iter().filter(|yes| **yes).count() as f64 / which.len() as f64
 }
 
+/// Every input has the certificate that it has alone, beside nothing larger than its band.
+#[test]
+fn bands_of_norms_are_certificates_of_their_own() {
+    let network = network();
+    // Norms between 0 and 8.
+    let sizes: Vec<f32> = (0..24)
+        .map(|index| ((index * 7) % 24) as f32 / 3.0)
+        .collect();
+    let sizes = Tensor::<4>::from_data(TensorData::new(sizes, [24, 1, 1, 1]), &circulant::cpu());
+    let images = images(2, 24) * sizes / 4.0;
+    let certify = |config: CertificateConfig, images: Tensor<4>| {
+        let found = config.certify(&network, images, Target::Predicted);
+        found.expect("a network with bounds")
+    };
+    let one = certify(CertificateConfig::new(), images.clone());
+    let bands = certify(CertificateConfig::new().with_bands(4), images.clone());
+    let mut norms: Vec<f64> = Vec::new();
+    for (index, (own, wide)) in bands.inputs.iter().zip(&one.inputs).enumerate() {
+        let config = CertificateConfig::new().with_input_norm(Some(own.input_norm.get()));
+        let alone = certify(config, images.clone().narrow(0, index, 1)).inputs[0];
+        // Logits of one image and of many differ in their last digits.
+        let [alone, own_radius, wide] =
+            [&alone, own, wide].map(|found| found.last_layer.unwrap().get());
+        assert!(
+            (alone - own_radius).abs() < 1e-4,
+            "{index}: {alone} {own_radius}"
+        );
+        assert!(own_radius >= wide);
+        assert!(own.input_norm.get() <= bands.input_norm.get());
+        norms.push(own.input_norm.get());
+    }
+    norms.sort_by(f64::total_cmp);
+    norms.dedup();
+    assert_eq!(norms.len(), 4);
+    assert_eq!(
+        certify(CertificateConfig::new().with_bands(0), images).input_norm,
+        one.input_norm
+    );
+}
+
 /// No input falls inside its certified radius, and far outside of it most of them do.
 #[test]
 fn attacks_lie_between_certified_and_clean_accuracy() {

@@ -11,7 +11,7 @@ use crate::experiments::certified::folder::CertifiedFolder;
 use crate::experiments::certified::loaded::SPLIT_SEED;
 use crate::experiments::certified::settings::{CertifiedConfig, CertifiedData, rounded};
 use crate::experiments::certified::training::CertifiedImages;
-use crate::experiments::certified::{ensure_one_process, train_all, write_temperatures};
+use crate::experiments::certified::{ensure_one_process, train_all};
 use crate::experiments::config::DataConfig;
 use crate::experiments::folder::DataFacts;
 use crate::experiments::interrupt::Interrupt;
@@ -53,8 +53,7 @@ impl Train {
             training: &held.training,
             validation,
         };
-        let (network, bayesian) = train_all(&folder, images, interrupt)?;
-        write_temperatures(&folder, network, bayesian.as_ref(), validation)?;
+        train_all(&folder, images, interrupt)?;
         let epochs = folder.epochs()?;
         let last = epochs.last().context("no epoch is whole")?;
         let summary = CertifiedSummary {

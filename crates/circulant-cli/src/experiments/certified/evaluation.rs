@@ -123,14 +123,13 @@ impl Judging {
         network: &OrthogonalNetwork,
         part: &str,
         set: &ImageSet,
-        held_out: &ImageSet,
     ) -> anyhow::Result<CertifiedEvaluation> {
         let radius = folder.config.certified.radius;
         let labels = labels_of(set)?;
         let normalisation = &folder.normalisation();
         let found = certify(network, set, normalisation)?;
         let single = bayes::alone(network.clone())?;
-        let temperature = bayes::temperature(&single, held_out, normalisation, 1)?;
+        let temperature = folder.temperatures()?.network;
         let single = single.with_scaled("output", temperature.recip())?;
         let logits = logits(&single.mean(), set, normalisation)?;
         let logits = Logits::new(&logits, folder.facts.data.classes)?;
@@ -189,12 +188,10 @@ impl Judging {
         folder: &CertifiedFolder,
         network: &Bayesian<OrthogonalNetwork>,
         set: &ImageSet,
-        held_out: &ImageSet,
         others: &[Unfamiliar],
     ) -> anyhow::Result<BayesianEvaluation> {
         let (radius, normalisation) = (folder.config.certified.radius, &folder.normalisation());
-        let samples = self.samples.min(bayes::CALIBRATION_SAMPLES);
-        let temperature = bayes::temperature(network, held_out, normalisation, samples)?;
+        let temperature = folder.temperatures()?.posterior.unwrap_or(1.0);
         let network = network.clone().with_scaled("output", temperature.recip())?;
         let labels = labels_of(set)?;
         let predictions = self.predict(&network, set, normalisation, "predictions")?;

@@ -149,6 +149,11 @@ impl CertifiedFolder {
         self.config.certified.bayesian_epochs > 0 && self.posterior().exists()
     }
 
+    /// Whether they were chosen.
+    pub fn has_temperatures(&self) -> bool {
+        self.temperatures_file().exists()
+    }
+
     fn temperatures_file(&self) -> PathBuf {
         self.path.join("temperatures.json")
     }

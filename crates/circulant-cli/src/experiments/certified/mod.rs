@@ -67,7 +67,7 @@ pub fn ensure_one_process() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Trains the network of a folder, and the distribution if the settings ask for one.
+/// Trains the network of a folder, and the distribution if the settings ask for one, and chooses their temperatures.
 pub fn train_all(
     folder: &CertifiedFolder,
     images: CertifiedImages<'_>,
@@ -78,11 +78,19 @@ pub fn train_all(
         0 => None,
         _ => Some(bayes::infer(folder, network.clone(), images, interrupt)?),
     };
+    if !folder.has_temperatures() {
+        write_temperatures(
+            folder,
+            network.clone(),
+            bayesian.as_ref(),
+            images.validation,
+        )?;
+    }
     Ok((network, bayesian))
 }
 
 /// Chooses the temperatures of both by held-out images, for predictions.
-pub fn write_temperatures(
+fn write_temperatures(
     folder: &CertifiedFolder,
     network: OrthogonalNetwork,
     bayesian: Option<&Bayesian<OrthogonalNetwork>>,
@@ -178,10 +186,10 @@ impl CertifiedPlan {
             return Ok(known);
         }
         let judging = &self.judging;
-        let mut found = judging.evaluate(folder, network, part, set, validation)?;
+        let mut found = judging.evaluate(folder, network, part, set)?;
         if let Some(bayesian) = bayesian {
             let others = &self.unfamiliar;
-            let own = judging.evaluate_bayesian(folder, bayesian, set, validation, others)?;
+            let own = judging.evaluate_bayesian(folder, bayesian, set, others)?;
             found.bayesian = Some(own);
         }
         write(&folder.evaluation(), pretty(&found)?)?;

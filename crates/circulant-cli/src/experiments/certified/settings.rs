@@ -105,6 +105,7 @@ struct Chosen {
     radius: f64,
     widths: &'static [usize],
     hidden: &'static [usize],
+    block: usize,
     centre: f32,
     epochs: u64,
     learning_rate: f64,
@@ -118,10 +119,11 @@ static CHOSEN: [Chosen; 3] = [
     Chosen {
         data: "mnist",
         radius: 0.8,
-        widths: &[16, 16],
-        hidden: &[],
+        widths: &[10, 10],
+        hidden: &[112, 112, 112],
+        block: 7,
         centre: 0.0,
-        epochs: 6,
+        epochs: 30,
         learning_rate: 0.02,
         offset: 2.2,
         temperature: 0.1,
@@ -130,10 +132,11 @@ static CHOSEN: [Chosen; 3] = [
     Chosen {
         data: "mnist",
         radius: f64::INFINITY,
-        widths: &[16, 16],
-        hidden: &[],
+        widths: &[12, 12],
+        hidden: &[448, 448, 448, 448],
+        block: 7,
         centre: 0.0,
-        epochs: 4,
+        epochs: 24,
         learning_rate: 0.02,
         offset: 1.0,
         temperature: 0.5,
@@ -142,16 +145,19 @@ static CHOSEN: [Chosen; 3] = [
     Chosen {
         data: "cifar10",
         radius: f64::INFINITY,
-        widths: &[16, 32, 32],
+        widths: &[16, 32, 64],
         hidden: &[],
+        block: 1,
         centre: 0.5,
-        epochs: 3,
-        learning_rate: 0.02,
-        offset: 2.5,
-        temperature: 0.1,
+        epochs: 20,
+        learning_rate: 0.01,
+        offset: 5.0,
+        temperature: 0.25,
         flip: true,
     },
 ];
+/// Of other data.
+const EPOCHS: u64 = 10;
 
 /// The radii at which published results are told.
 pub fn published_radii(data: &str) -> Vec<f64> {
@@ -205,13 +211,15 @@ impl CertifiedConfig {
         };
         data.centre = chosen.map_or(0.0, |chosen| chosen.centre);
         let hidden = chosen.map_or(&[][..], |chosen| chosen.hidden);
+        let block = chosen.map_or(1, |chosen| chosen.block);
+        let epochs = chosen.map_or(EPOCHS, |chosen| chosen.epochs);
         let chosen = chosen.unwrap_or(&CHOSEN[0]);
         Self {
             version: VERSION,
             data,
             certified: CertifiedTraining {
                 radius,
-                epochs: chosen.epochs,
+                epochs,
                 // A few steps per epoch at least.
                 batch: (n / 4).clamp(1, 64),
                 learning_rate: chosen.learning_rate,
@@ -228,7 +236,7 @@ impl CertifiedConfig {
                 depth: 2,
                 kernel: 3,
                 hidden: hidden.to_vec(),
-                block: 1,
+                block,
             },
         }
     }
