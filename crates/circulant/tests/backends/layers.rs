@@ -91,10 +91,10 @@ fn signals(device: &Device) -> f64 {
     let cpu = &circulant::cpu().autodiff();
     let mut worst = 0.0_f64;
     // A matrix, two stages, and the chirp.
-    for d in [1, 7, 8, 28, 784, 509] {
+    for d in [7, 28, 784, 509] {
         worst = worst.max(worst!(device,
-            SpectralCirculant1dConfig::new(d).init(cpu), [BATCH, d], |layer, x: Tensor<2>| layer.forward(x);
-            Circulant1dConfig::new(d).init(cpu), [BATCH, d], |layer, x: Tensor<2>| tanh(layer.forward(x));
+            SpectralCirculant1dConfig::new(d).with_seed(Some(5)).init(cpu), [BATCH, d], |layer, x: Tensor<2>| layer.forward(x);
+            Circulant1dConfig::new(d).with_seed(Some(5)).init(cpu), [BATCH, d], |layer, x: Tensor<2>| tanh(layer.forward(x));
         ));
     }
     worst
@@ -103,25 +103,25 @@ fn signals(device: &Device) -> f64 {
 fn blocks(device: &Device) -> f64 {
     let cpu = &circulant::cpu().autodiff();
     worst!(device,
-        BlockCirculant1dConfig::new(24, 40, 8).init(cpu), [BATCH, 24], |layer, x: Tensor<2>| layer.forward(x);
-        BlockCirculant1dConfig::new(30, 12, 7).init(cpu), [BATCH, 30], |layer, x: Tensor<2>| layer.forward(x);
-        DiagonalCirculant1dConfig::new(20).init(cpu), [BATCH, 20], |layer, x: Tensor<2>| layer.forward(x);
+        BlockCirculant1dConfig::new(24, 40, 8).with_seed(Some(5)).init(cpu), [BATCH, 24], |layer, x: Tensor<2>| layer.forward(x);
+        BlockCirculant1dConfig::new(30, 12, 7).with_seed(Some(5)).init(cpu), [BATCH, 30], |layer, x: Tensor<2>| layer.forward(x);
+        DiagonalCirculant1dConfig::new(20).with_seed(Some(5)).init(cpu), [BATCH, 20], |layer, x: Tensor<2>| layer.forward(x);
     )
 }
 
 fn images(device: &Device) -> f64 {
     let cpu = &circulant::cpu().autodiff();
     worst!(device,
-        SpectralBccb2dConfig::new([3, 4], [8, 9]).init(cpu), [BATCH, 3, 8, 9], |layer, x: Tensor<4>| layer.forward(x);
-        Bccb2dConfig::new([1, 2], [7, 5]).init(cpu), [BATCH, 1, 7, 5], |layer, x: Tensor<4>| layer.forward(x);
+        SpectralBccb2dConfig::new([3, 4], [8, 9]).with_seed(Some(5)).init(cpu), [BATCH, 3, 8, 9], |layer, x: Tensor<4>| layer.forward(x);
+        Bccb2dConfig::new([1, 2], [7, 5]).with_seed(Some(5)).init(cpu), [BATCH, 1, 7, 5], |layer, x: Tensor<4>| layer.forward(x);
     )
 }
 
 fn orthogonal(device: &Device) -> f64 {
     let cpu = &circulant::cpu().autodiff();
     worst!(device,
-        OrthogonalBlock1dConfig::new(16, 16, 4).init(cpu), [BATCH, 16], |layer, x: Tensor<2>| layer.forward(x);
-        OrthogonalBccb2dConfig::new([4, 4], [4, 6]).init(cpu), [BATCH, 4, 4, 6], |layer, x: Tensor<4>| layer.forward(x);
+        OrthogonalBlock1dConfig::new(16, 16, 4).with_seed(Some(5)).init(cpu), [BATCH, 16], |layer, x: Tensor<2>| layer.forward(x);
+        OrthogonalBccb2dConfig::new([4, 4], [4, 6]).with_seed(Some(5)).init(cpu), [BATCH, 4, 4, 6], |layer, x: Tensor<4>| layer.forward(x);
     )
 }
 

@@ -30,7 +30,7 @@ const CLASSES: usize = 3;
 const IMAGE: [usize; 3] = [1, 4, 6];
 const PIXELS: usize = 24;
 const EXAMPLES: usize = 60;
-const STEPS: u64 = 25;
+const STEPS: u64 = 15;
 
 pub fn checks() -> Vec<Check> {
     let check = |name, tolerance, deviation| Check {
@@ -267,7 +267,7 @@ fn prediction(device: &Device) -> f64 {
     deviation(&of_predictions(&there), &of_predictions(&here))
 }
 
-/// Ten steps, a checkpoint, the rest by another run: what an unbroken run gives. And the checkpoint on the processor.
+/// Five steps, a checkpoint, the rest by another run: what an unbroken run gives. And the checkpoint on the processor.
 fn checkpoints(device: &Device) -> f64 {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("run.safetensors");
@@ -278,7 +278,7 @@ fn checkpoints(device: &Device) -> f64 {
         let mut svi = Svi::new(network, config().with_steps(steps), EXAMPLES).expect("valid");
         if resume {
             svi.resume(&path, data.fingerprint()).expect("resumes");
-            assert_eq!(svi.steps_done(), 10);
+            assert_eq!(svi.steps_done(), 5);
         }
         let plan = CheckpointPlan {
             path: path.clone(),
@@ -294,9 +294,9 @@ fn checkpoints(device: &Device) -> f64 {
     };
     let (whole, _) = run(STEPS, false);
     std::fs::remove_file(&path).expect("there");
-    run(10, false);
+    run(5, false);
     let (rest, there) = run(STEPS, true);
-    let resumed = deviation(&[rest], &[whole[10..].to_vec()]);
+    let resumed = deviation(&[rest], &[whole[5..].to_vec()]);
     let here = network.load_checkpoint(&path).expect("loads").0;
     let (here, there) = (
         predict(&here, &circulant::cpu()),
