@@ -36,6 +36,7 @@ pub trait TrainedRun {
     /// Steps of training behind it.
     fn steps(&self) -> u64;
 
+    /// The seed of its training.
     fn seed(&self) -> u64;
 
     /// All settings.
