@@ -3,7 +3,7 @@ frequency, gradients by autograd.
 
     python bench/peers/orthogonal_torch.py --program target/release/circulant --threads 1
 
-First ours trains for a moment on drawn digits, PyTorch reads its parameters, and both must give the same probabilities. Then both sides train in
+First ours trains for a moment on drawn digits, PyTorch reads its parameters, and both must give the same classes and margins. Then both sides train in
 turns: ours as the program does, with its own images, loss and Adan; PyTorch one batch again and again with its fused Adam, which has less to do. The ratio is
 the best of PyTorch's variants over our best. One JSON line.
 """
@@ -69,8 +69,8 @@ class Convolution(torch.nn.Module):
     def operator(self):
         """[H, W/2 + 1, C_out, C_in]"""
         n, q, side = self.n, self.q, self.side
-        skew = (self.taps[: self.free][self.places] * self.signs).view(q, q, -1)
-        kernels = torch.cat((skew, self.taps[self.free :].view(n - q, q, -1)))
+        skew = (self.taps[: self.free][self.places] * self.signs).view(q, q, self.kernel**2)
+        kernels = torch.cat((skew, self.taps[self.free :].view(n - q, q, self.kernel**2)))
         image = torch.zeros(n, q, side * side).index_copy(2, self.pixels, kernels)
         generators = fft.rfft2(image.view(n, q, side, side)).permute(2, 3, 0, 1)
         s, v = generators[..., :q, :], generators[..., q:, :]
@@ -115,7 +115,6 @@ class Network(torch.nn.Module):
                 layer.bias.copy_(torch.from_numpy(found[f"layers.{index}.bias"]))
             self.weight.copy_(torch.from_numpy(found["output.weight"]))
             self.bias.copy_(torch.from_numpy(found["output.bias"]))
-        return json.loads((folder / "temperatures.json").read_text())["network"]
 
 
 def ours(*line):
@@ -138,14 +137,17 @@ def train(folder):
 
 
 def difference(network, folder, images):
-    """The largest of two sides' probabilities of the same images."""
-    temperature = network.read(folder)
+    """How far two sides' margins of the same images are apart, at most: the largest logit less the next."""
+    network.read(folder)
     np.save(folder / "images.npy", images.numpy())
-    lines = ours("predict", folder, "--data", folder / "images.npy", "--json").splitlines()
-    expected = torch.tensor([json.loads(line)["probabilities"] for line in lines])
+    ours("certify", folder, "--data", folder / "images.npy", "--predicted", "--out", folder / "rows.json")
+    rows = json.loads((folder / "rows.json").read_text())["rows"]
     with torch.no_grad():
-        found = torch.softmax(network(images) / temperature, 1)
-    return (found - expected).abs().max().item()
+        largest, classes = network(images).topk(2)
+    if [row["class"] for row in rows] != classes[:, 0].tolist():
+        return math.inf
+    expected = torch.tensor([row["margin"] for row in rows])
+    return (largest[:, 0] - largest[:, 1] - expected).abs().max().item()
 
 
 def stepper(network, images, labels):
@@ -183,7 +185,7 @@ def main():
             network = Network(widths, options.kernel, variant)
             gap = difference(network, folder, images)
             if not gap < AGREE:
-                raise SystemExit(f"{variant}: probabilities differ by {gap:.1e}")
+                raise SystemExit(f"{variant}: margins differ by {gap:.1e}")
             steps[variant], times[variant] = stepper(network, images, labels), []
         for turn in range(options.rounds):
             times["ours"].append(train(Path(place) / f"turn-{turn}"))

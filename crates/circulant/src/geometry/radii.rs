@@ -194,6 +194,16 @@ impl Radii {
         global.max(pairwise).get()
     }
 
+    /// The smallest difference that is left in spite of rounding.
+    fn certified_margin(&self, margins: &Margins) -> LowerBound {
+        let start = margins.class * self.classes;
+        let others = margins.differences.iter().enumerate();
+        others
+            .filter(|(k, _)| *k != margins.class)
+            .map(|(k, difference)| LowerBound::new(*difference) - self.pair_slack(start + k))
+            .fold(LowerBound::new(f64::INFINITY), LowerBound::min)
+    }
+
     fn pairwise(&self, margins: &Margins) -> Option<LowerBound> {
         let start = margins.class * self.classes;
         let pairs = &self.pairs.as_ref()?[start..][..self.classes];
@@ -215,7 +225,7 @@ impl Radii {
         input_norm: UpperBound,
     ) -> Certificate {
         let margin = margins.smallest();
-        let certified = LowerBound::new(margin) - self.slack;
+        let certified = self.certified_margin(margins);
         Certificate {
             class: margins.class,
             predicted: margins.predicted,
