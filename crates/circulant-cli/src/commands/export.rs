@@ -16,7 +16,7 @@ use super::reading::Reading;
 use crate::experiments::config::{DataConfig, Draw};
 use crate::experiments::evaluation::Sampling;
 use crate::experiments::exporting::agreement::{self, AgreementRow, Inputs, ValueRow};
-use crate::experiments::exporting::network::PlainNetwork;
+use crate::experiments::exporting::network::{Outcome, PlainNetwork};
 use crate::experiments::exporting::{device, matrices, onnx, page, source};
 use crate::experiments::loaded::LoadedRun;
 use crate::experiments::regression::LoadedRegression;
@@ -152,7 +152,7 @@ impl Export {
                 return self.matrices(&network, "standardised as in training", draw);
             }
             Target::Html => bail!(
-                "{}: a page shows classes of images, and this run predicts numbers; use --to edge, c, rust or onnx",
+                "{}: a page shows classes of images, and this run predicts numbers; use --to edge, c, rust, onnx or dense",
                 self.run.display()
             ),
             Target::Edge | Target::C | Target::Rust => {}
@@ -328,12 +328,7 @@ impl Export {
             let bytes = matrices::safetensors(&matrices);
             let inputs = network.layers[0].map.sizes()[0];
             let mut preparation = format!("`x` is [inputs, {inputs}], {normalised}.");
-            if let Some(target) = network.target {
-                preparation.push_str(&format!(
-                    " The target is {} times the output plus {}, with noise of the deviation {}.",
-                    target.scale, target.offset, target.noise
-                ));
-            }
+            preparation.push_str(&explained(network.outcome));
             let snippet = matrices::snippet(network, &preparation);
             let files: [(&str, &[u8]); 2] = [
                 ("network.safetensors", &bytes),
@@ -347,7 +342,7 @@ impl Export {
             } else {
                 draw(samples)?
             };
-            let bytes = onnx::model(&draws, network.target);
+            let bytes = onnx::model(&draws, network.outcome);
             write(&self.out, &bytes)?;
             (self.out.clone(), bytes.len())
         };
@@ -415,6 +410,23 @@ impl Export {
             output.bytes
         ));
         print(&text)
+    }
+}
+
+/// What the outputs of dense layers are, for those who read `network.py`.
+fn explained(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Classes => String::new(),
+        Outcome::Value(target) => format!(
+            " The target is {} times the output plus {}, with noise of the deviation {}.",
+            target.scale, target.offset, target.noise
+        ),
+        Outcome::ValueWithNoise(target) => format!(
+            " The target is {} times the first output plus {}, with noise of the deviation {} * exp(3 * tanh(u/3)), where u is the \
+             second output.",
+            target.scale, target.offset, target.noise
+        ),
+        Outcome::Count => " The target is a count whose rate is exp of the output.".to_owned(),
     }
 }
 

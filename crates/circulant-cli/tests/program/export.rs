@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{json, path, refusal, small, success, trained};
+use crate::support::{
+    compiled, compiles_at_every_level, json, path, refusal, small, success, trained,
+};
 use circulant_edge::{Complex, Draws, Input, Model, Runtime, Sampling};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -31,7 +33,7 @@ fn the_device_predicts_what_the_program_predicts() {
     let root = TempDir::new().unwrap();
     let (_, data) = small(root.path());
     let out = root.path().join("model.circ");
-    let models: [&[&str]; 8] = [
+    let models: [&[&str]; 10] = [
         // Of many channels: their sums are drawn.
         &[
             "--model",
@@ -50,6 +52,29 @@ fn the_device_predicts_what_the_program_predicts() {
             "6",
             "--width",
             "12",
+        ],
+        // Blocks that divide neither 36 pixels nor 7 values, and of many channels.
+        &[
+            "--model",
+            "block-circulant",
+            "--block",
+            "5",
+            "--width",
+            "7",
+            "--depth",
+            "2",
+        ],
+        &[
+            "--model",
+            "block-circulant",
+            "--block",
+            "5",
+            "--width",
+            "4",
+            "--modes",
+            "2",
+            "--rank",
+            "1",
         ],
         &["--model", "spectral-circulant"],
         &[
@@ -135,7 +160,7 @@ fn c_computes_what_rust_computes() {
         eprintln!("no gcc: the C program is not compiled");
         return;
     }
-    let models: [(&str, &[&str]); 4] = [
+    let models: [(&str, &[&str]); 7] = [
         (
             "circulant",
             &["--model", "spectral-circulant", "--depth", "2"],
@@ -154,6 +179,50 @@ fn c_computes_what_rust_computes() {
                 "4",
                 "--rank",
                 "2",
+            ],
+        ),
+        // Some of the bins, as the network for a device has them.
+        (
+            "modes",
+            &[
+                "--model",
+                "block-circulant",
+                "--block",
+                "6",
+                "--width",
+                "6",
+                "--modes",
+                "2",
+                "--rank",
+                "1",
+            ],
+        ),
+        // Blocks that divide neither 36 pixels nor 7 values.
+        (
+            "padded",
+            &[
+                "--model",
+                "block-circulant",
+                "--block",
+                "5",
+                "--width",
+                "7",
+                "--depth",
+                "2",
+            ],
+        ),
+        // The same with sums over channels, which are drawn.
+        (
+            "padded-sums",
+            &[
+                "--model",
+                "block-circulant",
+                "--block",
+                "5",
+                "--width",
+                "4",
+                "--rank",
+                "1",
             ],
         ),
     ];
@@ -177,27 +246,10 @@ fn c_computes_what_rust_computes() {
                 ];
                 success([&to[..], &["--unchecked"]].concat());
             }
-            let program = folder.join("network");
-            let sources = ["main.c", "circulant.c"].map(|source| folder.join(source));
-            let compiled = Command::new("gcc")
-                .args([
-                    "-std=c99",
-                    "-O2",
-                    "-Wall",
-                    "-Wextra",
-                    "-Werror",
-                    "-o",
-                    path(&program),
-                ])
-                .args(sources.iter().map(|source| path(source)))
-                .arg("-lm")
-                .output()
-                .unwrap();
-            assert!(
-                compiled.status.success(),
-                "{}",
-                String::from_utf8_lossy(&compiled.stderr)
-            );
+            let program = compiled(&folder);
+            if format == "int8" {
+                compiles_at_every_level(&folder);
+            }
             let images: Vec<u8> = (0..5 * 36).map(|i| (i * 37 % 256) as u8).collect();
             let input = root.path().join("images.bin");
             fs::write(&input, &images).unwrap();

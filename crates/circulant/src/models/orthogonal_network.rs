@@ -152,6 +152,11 @@ impl OrthogonalNetwork {
         self.output.forward(images.flatten::<2>(1, 3))
     }
 
+    /// Convolutions per stage; images are halved before each of them.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
     /// The read-out that is applied, as a dense layer. Gradients do not pass through it.
     pub fn readout(&self) -> Linear {
         self.output.linear()

@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use circulant_edge::{Draws, Model};
 
-use super::network::{PlainMap, PlainNetwork};
+use super::network::{Outcome, PlainMap, PlainNetwork};
 use crate::files::write;
 
 /// Writes files into a folder, which may exist.
@@ -29,11 +29,6 @@ pub fn folder(path: &Path, files: &[(&str, &[u8])]) -> anyhow::Result<()> {
 
 /// The files of the C program.
 pub fn c(path: &Path, network: &PlainNetwork, model: &[u8]) -> anyhow::Result<()> {
-    let masked = |map: &PlainMap| matches!(map, PlainMap::Bccb { cutoff, .. } if *cutoff < 1.0);
-    ensure!(
-        !network.layers.iter().any(|layer| masked(&layer.map)),
-        "BCCB layers with a mask are not exported as C; use --to edge or --to rust"
-    );
     let header = header(network, model)?;
     folder(
         path,
@@ -49,7 +44,7 @@ pub fn c(path: &Path, network: &PlainNetwork, model: &[u8]) -> anyhow::Result<()
 /// `model.h`: sizes and the bytes.
 fn header(network: &PlainNetwork, bytes: &[u8]) -> anyhow::Result<String> {
     let samples = Model::read(bytes)?.samples();
-    let (mut complex, mut roots, mut coordinates, mut values) = (1, 1, 1, network.classes);
+    let (mut complex, mut roots, mut coordinates, mut values, mut rows) = (1, 1, 1, 1, 0);
     let sums = Model::read(bytes)?.sums_len().max(1);
     let mut prime = 1;
     for layer in &network.layers {
@@ -63,6 +58,9 @@ fn header(network: &PlainNetwork, bytes: &[u8]) -> anyhow::Result<String> {
             }
             PlainMap::Bccb { channels, grid, .. } => {
                 let bins = grid[0] * (grid[1] / 2 + 1);
+                rows += grid[0];
+                // With what is left out.
+                values = values.max(channels[1] * grid[0] * grid[1]);
                 complex = complex.max(channels[0] * bins).max(grid[0]).max(grid[1]);
                 roots = roots.max(grid[0]).max(grid[1]);
                 prime = prime
@@ -74,11 +72,24 @@ fn header(network: &PlainNetwork, bytes: &[u8]) -> anyhow::Result<String> {
         }
     }
     let inputs: usize = network.image.iter().product();
+    let logits = network
+        .layers
+        .last()
+        .map_or(0, |layer| layer.map.sizes()[1]);
+    let (task, noise) = match network.outcome {
+        Outcome::Classes => (0, 0),
+        Outcome::Value(_) => (1, 0),
+        Outcome::ValueWithNoise(_) => (1, 1),
+        Outcome::Count => (2, 0),
+    };
     let mut text =
         String::from("/* Written by `circulant export --to c`. */\n#include <stdint.h>\n\n");
     for (name, value) in [
         ("CLASSES", network.classes),
-        ("VALUES_TASK", usize::from(network.target.is_some())),
+        ("LOGITS", logits),
+        // 0 classes, 1 values, 2 counts.
+        ("TASK", task),
+        ("NOISE_PER_INPUT", noise),
         ("INPUTS", inputs),
         ("CHANNELS", network.image[0]),
         ("LAYERS", network.layers.len()),
@@ -86,6 +97,7 @@ fn header(network: &PlainNetwork, bytes: &[u8]) -> anyhow::Result<String> {
         ("COMPLEX", complex),
         ("ROOTS", roots),
         ("PRIME", prime),
+        ("ROWS", rows.max(1)),
         ("COORDINATES", coordinates),
         // Compilers that see through everything want room for the pair that no layer of this model writes.
         ("SUMS", sums.max(2)),
@@ -162,7 +174,7 @@ pub const MEMORY: usize = {memory};
 pub const MEMORY_FOR_SUMS: usize = {sums};
 /// Values of an input.
 pub const INPUTS: usize = {inputs};
-/// Classes, or one number.
+/// Classes, or one number or count.
 pub const OUTPUTS: usize = {outputs};
 /// Posterior samples unless you choose others.
 pub const SAMPLES: u32 = {samples};

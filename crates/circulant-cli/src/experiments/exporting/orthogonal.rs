@@ -1,0 +1,178 @@
+//! A network of orthogonal convolutions in plain numbers, and as torch.
+//!
+//! A layer is a circular convolution with a kernel as large as the image: `y_o[t] = sum_i sum_s w_oi[t - s] x_i[s] + b_o`. Frameworks
+//! correlate, so the kernel is written mirrored, and the image gets all of its rows and columns but the first one once more in front.
+
+use std::fmt::Write;
+
+use burn::tensor::{Tensor, TensorData};
+use circulant::models::OrthogonalNetwork;
+use serde_json::{Map, json};
+
+use super::matrices::packed;
+
+/// A circular convolution.
+#[derive(Debug, Clone)]
+pub struct PlainConvolution {
+    /// In and out.
+    pub channels: [usize; 2],
+    /// Height and width, of images and of the kernel.
+    pub grid: [usize; 2],
+    /// `[out, in, height, width]`, mirrored.
+    pub kernel: Vec<f32>,
+    /// One per output channel.
+    pub bias: Vec<f32>,
+}
+
+/// A network at the mean of its distribution, or a draw of it.
+#[derive(Debug, Clone)]
+pub struct PlainOrthogonal {
+    /// `[channels, height, width]`.
+    pub image: [usize; 3],
+    /// The number of classes.
+    pub classes: usize,
+    /// Convolutions between two unshuffles.
+    pub depth: usize,
+    /// MaxMin follows each of them.
+    pub layers: Vec<PlainConvolution>,
+    /// `[features, classes]`.
+    pub weight: Vec<f32>,
+    /// One per class.
+    pub bias: Vec<f32>,
+}
+
+fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    let data = tensor.into_data().convert::<f32>();
+    data.try_into_vec().expect("converted to f32 just before")
+}
+
+impl PlainOrthogonal {
+    /// The numbers of a network for images of this shape.
+    pub fn of(network: &OrthogonalNetwork, image: [usize; 3]) -> Self {
+        let mut layers = Vec::new();
+        for layer in &network.layers {
+            let ([inputs, outputs], [height, width]) = (layer.channels(), layer.grid());
+            let size = height * width;
+            // What the layer makes of one pixel of one channel, without the bias.
+            let mut impulses = vec![0.0_f32; inputs * inputs * size];
+            for input in 0..inputs {
+                impulses[(input * inputs + input) * size] = 1.0;
+            }
+            let bias = layer.bias.as_ref().map(|bias| host(bias.val()));
+            let bias = bias.unwrap_or_else(|| vec![0.0; outputs]);
+            let device = layer.taps.val().device();
+            let shape = [inputs, inputs, height, width];
+            let impulses = Tensor::<4>::from_data(TensorData::new(impulses, shape), &device);
+            let answers = host(layer.forward(impulses));
+            let mut kernel = vec![0.0; outputs * inputs * size];
+            for (place, value) in kernel.iter_mut().enumerate() {
+                let (pair, pixel) = (place / size, place % size);
+                let (output, input) = (pair / inputs, pair % inputs);
+                let mirrored = size - 1 - pixel;
+                *value = answers[(input * outputs + output) * size + mirrored] - bias[output];
+            }
+            layers.push(PlainConvolution {
+                channels: [inputs, outputs],
+                grid: [height, width],
+                kernel,
+                bias,
+            });
+        }
+        let readout = network.readout();
+        let [_, classes] = readout.weight.shape().dims();
+        let bias = readout.bias.map(|bias| host(bias.val()));
+        Self {
+            image,
+            classes,
+            depth: network.depth(),
+            layers,
+            weight: host(readout.weight.val()),
+            bias: bias.unwrap_or_else(|| vec![0.0; classes]),
+        }
+    }
+
+    /// The layers as safetensors with the names of [`Self::snippet`].
+    pub fn safetensors(&self) -> Vec<u8> {
+        let (mut header, mut data) = (Map::new(), Vec::new());
+        let mut put = |name: String, shape: &[usize], values: &[f32]| {
+            let start = data.len();
+            data.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+            let entry =
+                json!({"dtype": "F32", "shape": shape, "data_offsets": [start, data.len()]});
+            header.insert(name, entry);
+        };
+        // Behind the reshaping; an unshuffle before every stage, MaxMin behind every layer.
+        let mut place = 1;
+        for (index, layer) in self.layers.iter().enumerate() {
+            place += usize::from(index.is_multiple_of(self.depth));
+            let ([inputs, outputs], [height, width]) = (layer.channels, layer.grid);
+            let shape = [outputs, inputs, height, width];
+            put(format!("{place}.weight"), &shape, &layer.kernel);
+            put(format!("{place}.bias"), &[outputs], &layer.bias);
+            place += 2;
+        }
+        let features = self.weight.len() / self.classes;
+        let transposed: Vec<f32> = (0..self.weight.len())
+            .map(|at| self.weight[at % features * self.classes + at / features])
+            .collect();
+        place += 1;
+        let shape = [self.classes, features];
+        put(format!("{place}.weight"), &shape, &transposed);
+        put(format!("{place}.bias"), &[self.classes], &self.bias);
+        packed(header, &data)
+    }
+
+    /// Python that loads [`Self::safetensors`] into torch.
+    pub fn snippet(&self, preparation: &str) -> String {
+        let [channels, height, width] = self.image;
+        let mut layers = format!("    torch.nn.Unflatten(1, ({channels}, {height}, {width})),\n");
+        for (index, layer) in self.layers.iter().enumerate() {
+            if index.is_multiple_of(self.depth) {
+                layers.push_str("    torch.nn.PixelUnshuffle(2),\n");
+            }
+            let ([inputs, outputs], [height, width]) = (layer.channels, layer.grid);
+            let _ = writeln!(
+                layers,
+                "    Circular({inputs}, {outputs}, ({height}, {width})),\n    MaxMin(),"
+            );
+        }
+        let _ = writeln!(
+            layers,
+            "    torch.nn.Flatten(),\n    torch.nn.Linear({}, {}),",
+            self.weight.len() / self.classes,
+            self.classes
+        );
+        format!(
+            r#""""A network of Lipschitz constant one before its read-out: `logits = network(x)`.
+
+{preparation}
+"""
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+
+class Circular(torch.nn.Conv2d):
+    """A circular convolution with a kernel as large as the image."""
+
+    def forward(self, x):
+        height, width = self.kernel_size
+        return super().forward(torch.nn.functional.pad(x, (width - 1, 0, height - 1, 0), mode="circular"))
+
+
+class MaxMin(torch.nn.Module):
+    """Sorts every channel of the first half with its partner in the second one, the larger first."""
+
+    def forward(self, x):
+        first, second = x.chunk(2, 1)
+        return torch.cat([torch.maximum(first, second), torch.minimum(first, second)], 1)
+
+
+network = torch.nn.Sequential(
+{layers})
+network.load_state_dict(load_file(Path(__file__).with_name("network.safetensors")))
+"#
+        )
+    }
+}
