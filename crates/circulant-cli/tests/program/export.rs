@@ -361,6 +361,55 @@ fn onnx_gives_what_the_program_predicts() {
     }
 }
 
+/// Runs of `--certified` leave as convolutions; the device does not know them.
+#[test]
+fn orthogonal_networks_leave_as_convolutions() {
+    let root = TempDir::new().unwrap();
+    let run = root.path().join("run");
+    let train = [
+        "train",
+        "--certified",
+        "0.1",
+        "--data",
+        "glyphs",
+        "--first",
+        "60",
+    ];
+    let more = [
+        "--batch",
+        "20",
+        "--widths",
+        "4,4",
+        "--stage-depth",
+        "1",
+        "--epochs",
+        "1",
+    ];
+    success([&train[..], &more, &["--out", path(&run)]].concat());
+    let file = root.path().join("model.onnx");
+    let folder = root.path().join("dense");
+    for (to, out) in [("onnx", &file), ("dense", &folder)] {
+        success(["export", path(&run), "--to", to, "--out", path(out)]);
+    }
+    let images: Vec<f32> = (0..4 * 784).map(|i| (i % 17) as f32 / 17.0).collect();
+    let model = rten::Model::load_file(&file).unwrap();
+    let input = rten_tensor::Tensor::from_data(&[4, 784], images);
+    let output = model.run_one(input.into(), None).unwrap();
+    let output: rten_tensor::Tensor<f32> = output.try_into().ok().unwrap();
+    for row in output.into_data().chunks(10) {
+        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{row:?}");
+    }
+    let text = fs::read_to_string(folder.join("network.py")).unwrap();
+    assert!(
+        text.contains("PixelUnshuffle(2)") && text.contains("MaxMin()"),
+        "{text}"
+    );
+    for to in ["edge", "c", "rust", "html"] {
+        let export = ["export", path(&run), "--to", to, "--out", path(&file)];
+        refusal(1, export, &["--certified", "--to onnx", "--to dense"]);
+    }
+}
+
 /// A forward pass of the dense layers in a safetensors file, in f64.
 fn dense_probabilities(bytes: &[u8], image: &[f32]) -> Vec<f64> {
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;

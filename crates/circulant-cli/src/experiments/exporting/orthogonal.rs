@@ -176,3 +176,135 @@ network.load_state_dict(load_file(Path(__file__).with_name("network.safetensors"
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use circulant::models::OrthogonalNetworkConfig;
+
+    use super::super::onnx;
+    use super::*;
+
+    /// Two passes in f32 whose sums have another order.
+    const SAME: f64 = 1e-5;
+
+    /// The logits of one image by the definition, in f64.
+    fn logits(network: &PlainOrthogonal, image: &[f32]) -> Vec<f64> {
+        let [mut channels, mut height, mut width] = network.image;
+        let mut x: Vec<f64> = image.iter().map(|&x| f64::from(x)).collect();
+        for (index, layer) in network.layers.iter().enumerate() {
+            if index % network.depth == 0 {
+                let (rows, columns) = (height / 2, width / 2);
+                let from = |c: usize, u: usize, v: usize| x[(c * height + u) * width + v];
+                let mut small = Vec::new();
+                for channel in 0..4 * channels {
+                    let (c, down, across) = (channel / 4, channel / 2 % 2, channel % 2);
+                    for u in 0..rows {
+                        small.extend((0..columns).map(|v| from(c, 2 * u + down, 2 * v + across)));
+                    }
+                }
+                (x, channels, height, width) = (small, 4 * channels, rows, columns);
+            }
+            let size = height * width;
+            let mut y = Vec::new();
+            for output in 0..layer.channels[1] {
+                for (u, v) in (0..size).map(|t| (t / width, t % width)) {
+                    let mut sum = f64::from(layer.bias[output]);
+                    for input in 0..channels {
+                        for (a, b) in (0..size).map(|t| (t / width, t % width)) {
+                            // The filter at (u - a, v - b), which stands mirrored in the kernel.
+                            let place = (height + u - a) % height * width + (width + v - b) % width;
+                            let own = (output * channels + input) * size + size - 1 - place;
+                            let pixel = x[input * size + a * width + b];
+                            sum += f64::from(layer.kernel[own]) * pixel;
+                        }
+                    }
+                    y.push(sum);
+                }
+            }
+            channels = layer.channels[1];
+            let half = channels / 2 * size;
+            let larger = (0..half).map(|t| y[t].max(y[t + half]));
+            let smaller = (0..half).map(|t| y[t].min(y[t + half]));
+            x = larger.chain(smaller).collect();
+        }
+        let class = |k: usize| {
+            let column = network.weight.iter().skip(k).step_by(network.classes);
+            let products = column.zip(&x).map(|(w, x)| f64::from(*w) * x);
+            products.sum::<f64>() + f64::from(network.bias[k])
+        };
+        (0..network.classes).map(class).collect()
+    }
+
+    fn softmax(logits: &[f64]) -> Vec<f64> {
+        let weights: Vec<f64> = logits.iter().map(|z| z.exp()).collect();
+        let total: f64 = weights.iter().sum();
+        weights.iter().map(|w| w / total).collect()
+    }
+
+    #[test]
+    fn plain_numbers_and_onnx_are_the_network() {
+        let device = circulant::cpu();
+        for (image, widths, depth) in [
+            ([1, 8, 8], vec![4, 6], 2),
+            ([3, 4, 8], vec![8, 4], 1),
+            ([2, 2, 6], vec![6], 2),
+        ] {
+            let network = |seed| {
+                let config = OrthogonalNetworkConfig::new(widths.clone());
+                let config = config.with_image(image).with_classes(3).with_depth(depth);
+                let mut network = config.with_seed(seed).init(&device);
+                for (index, layer) in network.layers.iter_mut().enumerate() {
+                    let bias = layer.bias.as_mut().expect("one");
+                    let values: Vec<f32> = (0..layer.taps.shape().num_elements())
+                        .map(|i| ((i * 7 + index) % 11) as f32 / 11.0 - 0.4)
+                        .take(bias.shape().num_elements())
+                        .collect();
+                    let data = TensorData::new(values, bias.shape());
+                    *bias = burn::module::Param::from_tensor(Tensor::from_data(data, &device));
+                }
+                network
+            };
+            let size: usize = image.iter().product();
+            let rows = 3;
+            let numbers = |i: usize| ((i * 37 + 5) % 17) as f32 / 8.0 - 1.0;
+            let images: Vec<f32> = (0..rows * size).map(numbers).collect();
+            let shape = [rows, image[0], image[1], image[2]];
+            let tensor = Tensor::<4>::from_data(TensorData::new(images.clone(), shape), &device);
+            let mut averaged = vec![0.0; rows * 3];
+            let mut draws = Vec::new();
+            for seed in [1, 2] {
+                let network = network(seed);
+                let plain = PlainOrthogonal::of(&network, image);
+                let expected = host(network.forward(tensor.clone()));
+                for (row, image) in images.chunks(size).enumerate() {
+                    let found = logits(&plain, image);
+                    for (found, expected) in found.iter().zip(&expected[3 * row..]) {
+                        let error = (found - f64::from(*expected)).abs();
+                        assert!(error < SAME, "{widths:?}: {found} {expected}");
+                    }
+                    for (sum, p) in averaged[3 * row..].iter_mut().zip(softmax(&found)) {
+                        *sum += p / 2.0;
+                    }
+                }
+                draws.push(plain);
+            }
+            let run = |draws: &[PlainOrthogonal]| {
+                let file = tempfile::NamedTempFile::new().expect("a file");
+                std::fs::write(file.path(), onnx::orthogonal::model(draws)).expect("written");
+                let model = rten::Model::load_file(file.path()).expect("a model");
+                let input = rten_tensor::Tensor::from_data(&[rows, size], images.clone());
+                let output = model.run_one(input.into(), None).expect("an answer");
+                let output: rten_tensor::Tensor<f32> = output.try_into().ok().expect("floats");
+                output.into_data()
+            };
+            for (found, expected) in run(&draws).iter().zip(&averaged) {
+                assert!((f64::from(*found) - expected).abs() < SAME, "{widths:?}");
+            }
+            let alone = run(&draws[..1]);
+            let expected = softmax(&logits(&draws[0], &images[..size]));
+            for (found, expected) in alone.iter().zip(expected) {
+                assert!((f64::from(*found) - expected).abs() < SAME, "{widths:?}");
+            }
+        }
+    }
+}
