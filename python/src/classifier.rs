@@ -12,7 +12,7 @@ use circulant::geometry::{
 };
 use circulant::models::ImageClassifier;
 use circulant::task::Ensemble;
-use circulant_cli::bindings::{Inspected, LoadedRun, describe};
+use circulant_cli::bindings::{Inspected, LoadedRun, TrainedRun, describe};
 use circulant_data::Normalisation;
 use numpy::PyArray1;
 use pyo3::prelude::*;

@@ -35,7 +35,7 @@ pub mod bindings {
     pub use crate::experiments::figures::reliability;
     pub use crate::experiments::folder::{DataFacts, RunFacts, RunFolder};
     pub use crate::experiments::inspection::Inspected;
-    pub use crate::experiments::loaded::LoadedRun;
+    pub use crate::experiments::loaded::{LoadedRun, TrainedRun};
     pub use crate::experiments::regression::LoadedRegression;
     pub use crate::experiments::training::{
         Trained, Watch, classifier_svi, fit_further, target_svi,

@@ -17,6 +17,15 @@ pub struct CertifiedFlags {
     /// The side of the kernels, odd [default: 3].
     #[arg(long, value_name = "N")]
     kernel: Option<usize>,
+    /// Sizes of the layers behind the convolutions, even numbers separated by commas.
+    #[arg(long = "hidden-sizes", value_name = "N,...", value_delimiter = ',')]
+    hidden: Vec<usize>,
+    /// The length of the circulant blocks of these layers, 1 for dense ones [default: 1].
+    #[arg(long = "hidden-block", value_name = "N")]
+    block: Option<usize>,
+    /// Images per step.
+    #[arg(long = "step-images", value_name = "N")]
+    batch: Option<usize>,
     /// Times all training images are seen.
     #[arg(long, value_name = "N")]
     epochs: Option<u64>,
@@ -47,6 +56,9 @@ impl CertifiedFlags {
             ("--widths", !self.widths.is_empty()),
             ("--stage-depth", self.stage_depth.is_some()),
             ("--kernel", self.kernel.is_some()),
+            ("--hidden-sizes", !self.hidden.is_empty()),
+            ("--hidden-block", self.block.is_some()),
+            ("--step-images", self.batch.is_some()),
             ("--epochs", self.epochs.is_some()),
             ("--rate", self.rate.is_some()),
             ("--offset", self.offset.is_some()),
@@ -70,7 +82,12 @@ impl CertifiedFlags {
         if !self.widths.is_empty() {
             config.model.widths.clone_from(&self.widths);
         }
+        if !self.hidden.is_empty() {
+            config.model.hidden.clone_from(&self.hidden);
+        }
         let training = &mut config.certified;
+        replace(&mut config.model.block, self.block);
+        replace(&mut training.batch, self.batch);
         replace(&mut config.model.depth, self.stage_depth);
         replace(&mut config.model.kernel, self.kernel);
         replace(&mut training.epochs, self.epochs);

@@ -16,7 +16,7 @@ use crate::experiments::certification::{
 };
 use crate::experiments::certified::folder::CertifiedFolder;
 use crate::experiments::folder::pretty;
-use crate::experiments::loaded::LoadedRun;
+use crate::experiments::loaded::{LoadedRun, TrainedRun};
 use crate::experiments::regression::LoadedRegression;
 use crate::files::write;
 use crate::ranks::{self, say};

@@ -13,12 +13,13 @@ use super::guarantee::Coverage;
 use super::output::{json_line, print};
 use super::reading::Reading;
 use crate::experiments::config::DataConfig;
-use crate::experiments::conformal::{CoverageReport, Guarantee, halves, held_out};
+use crate::experiments::conformal::{CoverageReport, Guarantee, halves};
 use crate::experiments::evaluation::Sampling;
 use crate::experiments::facts::Facts;
 use crate::experiments::figures;
+use crate::experiments::folder::write_metrics;
 use crate::experiments::gallery::galleries;
-use crate::experiments::loaded::LoadedRun;
+use crate::experiments::loaded::{self, TrainedRun};
 use crate::experiments::metrics::{Metrics, OodEvaluation};
 use crate::experiments::ood_score::{Score, Scorer};
 use crate::experiments::regression::LoadedRegression;
@@ -88,8 +89,8 @@ impl Evaluate {
             return self.targets(&run);
         }
         let guarantee = self.coverage.guarantee()?;
-        let run = LoadedRun::open(&place)?;
-        let set = self.labelled(&run)?;
+        let run = loaded::open(&place)?;
+        let set = self.labelled(&*run)?;
         let labels = run.classes_of(&set)?;
         let labels = labels.with_context(|| {
             format!(
@@ -97,14 +98,14 @@ impl Evaluate {
                 set.source()
             )
         })?;
-        let id = self.predict(&run, &set)?;
+        let id = self.predict(&*run, &set)?;
         let (class, diagram) = class_metrics(&id.class_probabilities()?, &labels)?;
         let bootstrap = self.intervals.then(|| Bootstrap::new(self.seed));
         let mut entropies = vec![(set.source().to_owned(), id.predictive_entropy.clone())];
         let mut evaluated = Metrics {
             run: self.run.clone(),
-            model: run.folder.config.model.kind.name(),
-            steps: run.steps,
+            model: run.model(),
+            steps: run.steps(),
             samples: self.samples,
             data: set.source().to_owned(),
             class,
@@ -118,21 +119,21 @@ impl Evaluate {
             ood: Vec::new(),
             coverage: match &guarantee {
                 None => None,
-                Some(guarantee) => Some(self.covered(guarantee, &run, &set)?),
+                Some(guarantee) => Some(self.covered(guarantee, &*run, &set)?),
             },
         };
         let scorer = match self.score {
             None => None,
             Some(score) => {
-                let scorer = Scorer::new(score, &run)?;
-                let familiar = scorer.values(&run, &set, &id)?;
+                let scorer = Scorer::new(score, &*run)?;
+                let familiar = scorer.values(&*run, &set, &id)?;
                 Some((scorer, familiar))
             }
         };
         for place in &self.ood {
             let (place, split) = part(place, Split::Test);
-            let other = run.images(place, split, &self.reading(&run))?;
-            let predictions = self.predict(&run, &other)?;
+            let other = run.images(place, split, &self.reading(&*run))?;
+            let predictions = self.predict(&*run, &other)?;
             let scores = |predictions: &Predictions| -> Vec<f32> {
                 predictions.predictive_entropy.iter().map(|h| -h).collect()
             };
@@ -144,7 +145,7 @@ impl Evaluate {
                 chosen: match &scorer {
                     None => None,
                     Some((scorer, familiar)) => {
-                        let others = scorer.values(&run, &other, &predictions)?;
+                        let others = scorer.values(&*run, &other, &predictions)?;
                         Some(scorer.report(familiar, &others)?)
                     }
                 },
@@ -154,7 +155,7 @@ impl Evaluate {
                 },
             });
         }
-        run.folder.write_metrics(&evaluated)?;
+        write_metrics(run.path(), &evaluated)?;
         if let Some(path) = &self.report {
             let reliability = Reliability::from_diagram("Calibration", &diagram);
             let entropies: Vec<(&str, &[f32])> = entropies
@@ -162,8 +163,8 @@ impl Evaluate {
                 .map(|(name, entropies)| (name.as_str(), entropies.as_slice()))
                 .collect();
             let entropy = figures::entropies("Predictive entropy", id.classes, &entropies)?;
-            let pictures = galleries(&run, &set, &id, &labels)?;
-            document(&run, &evaluated, reliability, entropy, pictures).write(path)?;
+            let pictures = galleries(&*run, &set, &id, &labels)?;
+            document(&*run, &evaluated, reliability, entropy, pictures).write(path)?;
             say!("wrote {}", path.display());
         }
         if self.json {
@@ -173,14 +174,14 @@ impl Evaluate {
     }
 
     /// How a path given to this command is read: as the training data, unless flags say otherwise.
-    fn reading(&self, run: &LoadedRun) -> DataConfig {
+    fn reading(&self, run: &dyn TrainedRun) -> DataConfig {
         let mut reading = run.reading();
         self.reading.apply(&mut reading);
         reading
     }
 
-    fn labelled(&self, run: &LoadedRun) -> anyhow::Result<ImageSet> {
-        let trained_on = &run.folder.config.data;
+    fn labelled(&self, run: &dyn TrainedRun) -> anyhow::Result<ImageSet> {
+        let trained_on = run.data_config();
         ensure!(
             self.data.is_some() || !trained_on.train.is_empty(),
             "{}: a saved classifier does not say what it was trained on; name labelled data with --data NAME|PATH",
@@ -190,7 +191,7 @@ impl Evaluate {
             && trained_on.validation > 0
             && folder::is_whole(Path::new(&trained_on.train));
         if self.held_out || no_test_part {
-            return held_out(run)?.context(
+            return run.held_out()?.context(
                 "nothing was held out of this run; name data with --data, or train with --validation",
             );
         }
@@ -206,23 +207,20 @@ impl Evaluate {
         }
     }
 
-    fn predict(&self, run: &LoadedRun, set: &ImageSet) -> anyhow::Result<Predictions> {
-        let normalisation = &run.folder.config.data.normalisation;
-        self.sampling()
-            .predict(&run.network, set, normalisation, set.source())
+    fn predict(&self, run: &dyn TrainedRun, set: &ImageSet) -> anyhow::Result<Predictions> {
+        run.predict(&self.sampling(), set, set.source())
     }
 
     /// Calibrated on other data, or on one half of these and evaluated on the other.
     fn covered(
         &self,
         guarantee: &Guarantee,
-        run: &LoadedRun,
+        run: &dyn TrainedRun,
         set: &ImageSet,
     ) -> anyhow::Result<CoverageReport> {
         let sampling = self.sampling();
         let has_own = guarantee.calibration.is_some()
-            || set.source() != run.folder.facts.data.source
-                && run.folder.config.data.validation > 0;
+            || set.source() != run.data().source && run.data_config().validation > 0;
         let half;
         let (sets, set) = if has_own {
             (
@@ -329,7 +327,7 @@ fn covered(report: &CoverageReport) -> String {
 }
 
 fn document(
-    run: &LoadedRun,
+    run: &dyn TrainedRun,
     evaluated: &Metrics,
     reliability: Reliability,
     entropy: Drawing,
@@ -364,9 +362,9 @@ fn document(
         }))
         .collect(),
         provenance: Facts::gather().provenance(
-            vec![run.folder.config.training.seed],
+            vec![run.seed()],
             std::time::Duration::ZERO,
-            run.folder.config.to_toml(),
+            run.to_toml(),
         ),
     }
 }

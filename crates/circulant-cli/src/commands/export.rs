@@ -18,7 +18,7 @@ use crate::experiments::evaluation::Sampling;
 use crate::experiments::exporting::agreement::{self, Inputs};
 use crate::experiments::exporting::network::PlainNetwork;
 use crate::experiments::exporting::{device, page, source};
-use crate::experiments::loaded::LoadedRun;
+use crate::experiments::loaded::{LoadedRun, TrainedRun};
 use crate::experiments::regression::LoadedRegression;
 use crate::files::write;
 

@@ -6,7 +6,9 @@ use clap::Args;
 use serde::Serialize;
 
 use super::output::{json_line, print};
-use crate::experiments::inspection::{Inspected, Inspection};
+use crate::experiments::certified::folder::CertifiedFolder;
+use crate::experiments::certified::inspection::CertifiedInspection;
+use crate::experiments::inspection::Inspected;
 use crate::experiments::loaded::LoadedRun;
 use crate::experiments::regression::LoadedRegression;
 use crate::report::number::grouped;
@@ -33,15 +35,18 @@ pub struct Inspect {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct InspectOutput<'a> {
+struct InspectOutput<'a, N> {
     report: PathBuf,
     #[serde(flatten)]
-    numbers: &'a Inspection,
+    numbers: &'a N,
 }
 
 impl Inspect {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
+        if CertifiedFolder::is_at(&self.run) {
+            return self.trained_for_a_radius();
+        }
         let (folder, inspected) = match LoadedRegression::open(&self.run)? {
             Some(run) => {
                 let inspected = Inspected::new(&run.folder, &run.network, run.steps)?;
@@ -84,6 +89,36 @@ impl Inspect {
                 layer
                     .prior
                     .map_or("-".to_owned(), |bound| format!("{bound:.5}"))
+            ));
+        }
+        text.push_str(&format!("{}\n", report.display()));
+        print(&text)
+    }
+
+    fn trained_for_a_radius(&self) -> anyhow::Result<()> {
+        let folder = CertifiedFolder::open(&self.run)?;
+        let numbers = &CertifiedInspection::of(&folder)?;
+        let default = || folder.path().join("inspect.html");
+        let report = self.out.clone().unwrap_or_else(default);
+        numbers.write(&folder, &report)?;
+        if self.json {
+            let output = InspectOutput { report, numbers };
+            return print(&json_line(&output)?);
+        }
+        let mut text = format!(
+            "{}: orthogonal, {} parameters, {} steps\n{:<14}{:>12}{:>12}{:>17}\n",
+            numbers.run,
+            grouped(numbers.parameters as u64),
+            numbers.steps,
+            "layer",
+            "norm from",
+            "to",
+            "singular median",
+        );
+        for layer in &numbers.layers {
+            text.push_str(&format!(
+                "{:<14}{:>12.5}{:>12.5}{:>17.5}\n",
+                layer.name, layer.lower, layer.upper, layer.singular_values.median
             ));
         }
         text.push_str(&format!("{}\n", report.display()));

@@ -14,7 +14,7 @@ use super::output::{OutFile, RowFormat, print};
 use super::reading::Reading;
 use crate::experiments::config::{DataConfig, Draw};
 use crate::experiments::evaluation::Sampling;
-use crate::experiments::loaded::LoadedRun;
+use crate::experiments::loaded::{self, TrainedRun};
 use crate::experiments::ood_score::{Score, Scorer};
 use crate::experiments::regression::LoadedRegression;
 use crate::experiments::version::VERSION;
@@ -115,7 +115,7 @@ impl Predict {
             return self.targets(&run);
         }
         let guarantee = self.coverage.guarantee()?;
-        let run = LoadedRun::open(&place)?;
+        let run = loaded::open(&place)?;
         let mut options = DataConfig {
             // Row by row as in the file.
             draw: Draw::InOrder,
@@ -132,8 +132,7 @@ impl Predict {
             },
             seed: self.seed,
         };
-        let normalisation = &run.folder.config.data.normalisation;
-        let predictions = sampling.predict(&run.network, &set, normalisation, "predicting")?;
+        let predictions = run.predict(&sampling, &set, "predicting")?;
         let sets = match guarantee {
             None => None,
             Some(guarantee) => {
@@ -142,16 +141,16 @@ impl Predict {
                     draw: Draw::default(),
                     ..options
                 };
-                let sets = guarantee.calibrate(&run, &sampling, &reading)?;
+                let sets = guarantee.calibrate(&*run, &sampling, &reading)?;
                 say!("{}", sets.line());
-                Some(sets.of(&run, &sampling, &set, &predictions)?)
+                Some(sets.of(&*run, &sampling, &set, &predictions)?)
             }
         };
         let scores = match self.score {
             None => Vec::new(),
-            Some(score) => Scorer::new(score, &run)?.values(&run, &set, &predictions)?,
+            Some(score) => Scorer::new(score, &*run)?.values(&*run, &set, &predictions)?,
         };
-        let rows = rows(&run, &set, &predictions, &scores, sets.as_ref());
+        let rows = rows(&*run, &set, &predictions, &scores, sets.as_ref());
         match &self.out {
             None if self.json => print(&json_lines(&rows)?),
             None => print(&csv(&rows, predictions.classes)?),
@@ -171,7 +170,7 @@ impl Predict {
 }
 
 fn rows<'a>(
-    run: &'a LoadedRun,
+    run: &'a dyn TrainedRun,
     set: &'a ImageSet,
     predictions: &'a Predictions,
     scores: &[f32],

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::config::PosteriorConfig;
 use super::layer_figures::{self, Layered};
-use super::loaded::LoadedRun;
+use super::loaded::{LoadedRun, TrainedRun};
 use super::progress::{Busy, WorkProgress};
 use super::source::tensor;
 use crate::ranks::ranks;

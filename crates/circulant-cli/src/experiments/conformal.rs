@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::config::DataConfig;
 use super::evaluation::Sampling;
-use super::loaded::LoadedRun;
+use super::loaded::TrainedRun;
 use super::progress::{Busy, WorkProgress};
-use super::source::{self, Held, part, tensor};
+use super::source::{Held, part, tensor};
 use circulant_data::{ImageSet, Split};
 
 /// What is promised.
@@ -61,7 +61,7 @@ impl Guarantee {
     /// Calibrates on the data of the guarantee, or on what the run held out. `reading` says how a path is read.
     pub fn calibrate(
         &self,
-        run: &LoadedRun,
+        run: &dyn TrainedRun,
         sampling: &Sampling,
         reading: &DataConfig,
     ) -> anyhow::Result<RunSets> {
@@ -70,12 +70,12 @@ impl Guarantee {
                 let (place, split) = part(place, Split::Test);
                 run.images(place, split, reading)?
             }
-            None => held_out(run)?.with_context(|| {
+            None => run.held_out()?.with_context(|| {
                 let needed = smallest_calibration(self.coverage).unwrap_or(usize::MAX);
                 format!(
                     "nothing was held out of {}, so there is nothing to calibrate on; name labelled data that the model has not learned \
                      from with --calibration NAME|PATH (at least {needed} examples), or train with --validation",
-                    run.folder.path().display()
+                    run.path().display()
                 )
             })?,
         };
@@ -85,7 +85,7 @@ impl Guarantee {
     /// Calibrates on labelled data.
     pub fn calibrate_on(
         &self,
-        run: &LoadedRun,
+        run: &dyn TrainedRun,
         sampling: &Sampling,
         set: &ImageSet,
     ) -> anyhow::Result<RunSets> {
@@ -95,8 +95,7 @@ impl Guarantee {
                 set.source()
             )
         })?;
-        let normalisation = &run.folder.config.data.normalisation;
-        let predictions = sampling.predict(&run.network, set, normalisation, "calibrating")?;
+        let predictions = run.predict(sampling, set, "calibrating")?;
         let config = ConformalConfig::new()
             .with_coverage(self.coverage)
             .with_method(self.method);
@@ -115,7 +114,7 @@ impl RunSets {
     /// The sets of inputs with their predictions by the same sampling.
     pub fn of(
         &self,
-        run: &LoadedRun,
+        run: &dyn TrainedRun,
         sampling: &Sampling,
         set: &ImageSet,
         predictions: &Predictions,
@@ -127,11 +126,11 @@ impl RunSets {
             .with_samples(sampling.samples)
             .with_seed(sampling.seed);
         let mut progress = WorkProgress::quiet("bounding networks", sampling.samples as u64);
-        let report = |done: usize, _| progress.at(done as u64, String::new);
-        let bounds = config.bound_with_progress(&run.network, report)?;
+        let mut report = |done: usize, _: usize| progress.at(done as u64, String::new);
+        let bounds = run.bounds(&config, &mut report)?;
         progress.clear();
         let _busy = Busy::new("bounding probabilities");
-        let images = tensor(set, &run.folder.config.data.normalisation)?;
+        let images = tensor(set, &run.data_config().normalisation)?;
         Ok(self
             .sets
             .robust_sets(&bounds.probability_bounds(images, radius)?)?)
@@ -166,16 +165,6 @@ impl RunSets {
             self.source
         )
     }
-}
-
-/// What `train --validation` held out of a run.
-pub fn held_out(run: &LoadedRun) -> anyhow::Result<Option<ImageSet>> {
-    let trained_on = &run.folder.config.data;
-    if trained_on.train.is_empty() || trained_on.validation == 0 {
-        return Ok(None);
-    }
-    let set = source::images(&trained_on.train, Split::Train, trained_on)?;
-    Ok(Held::out_of(set, trained_on)?.validation)
 }
 
 /// Cuts labelled data in two by a seed: one half to calibrate on, the other to evaluate.

@@ -1,7 +1,7 @@
 //! Predictions of a set by a network, with their progress.
 
 use circulant::bayes::{Bayesian, Predictions, PredictiveConfig};
-use circulant::models::ImageClassifier;
+use circulant::task::Classifier;
 
 use super::progress::WorkProgress;
 use super::source::tensor;
@@ -17,9 +17,9 @@ pub struct Sampling {
 
 impl Sampling {
     /// Predicts a set, shared out among all ranks. Long work shows its progress under a title.
-    pub fn predict(
+    pub fn predict<M: Classifier<4>>(
         &self,
-        network: &Bayesian<ImageClassifier>,
+        network: &Bayesian<M>,
         set: &ImageSet,
         normalisation: &Normalisation,
         title: &str,

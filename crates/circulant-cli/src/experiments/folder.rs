@@ -330,12 +330,17 @@ impl RunFolder {
 
     /// Writes `metrics.json`.
     pub fn write_metrics(&self, metrics: &impl Serialize) -> anyhow::Result<()> {
-        self.write(METRICS, &pretty(metrics)?)
+        write_metrics(&self.path, metrics)
     }
 
     fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
         write(&self.path.join(name), text)
     }
+}
+
+/// Writes `metrics.json` of any run.
+pub fn write_metrics(folder: &Path, metrics: &impl Serialize) -> anyhow::Result<()> {
+    write(&folder.join(METRICS), pretty(metrics)?)
 }
 
 /// Refuses ranks that are about to do different things, or too many of them, while there is no folder yet.

@@ -2,7 +2,7 @@
 
 use circulant::bayes::Predictions;
 
-use super::loaded::LoadedRun;
+use super::loaded::TrainedRun;
 use crate::report::figure::{Drawing, Gallery, GalleryPicture};
 use circulant_data::ImageSet;
 
@@ -11,7 +11,7 @@ const COUNT: usize = 8;
 
 /// Three galleries, each with its words; none for features and other inputs that are no pictures.
 pub fn galleries(
-    run: &LoadedRun,
+    run: &dyn TrainedRun,
     set: &ImageSet,
     predictions: &Predictions,
     labels: &[usize],

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::evaluation::labels_of;
 use super::folder::RunFolder;
-use super::loaded::LoadedRun;
+use super::loaded::{LoadedRun, TrainedRun};
 use super::progress::Busy;
 use super::source::{self, Held, few, tensor};
 use crate::files::write;
@@ -131,10 +131,17 @@ fn kept(run: &LoadedRun) -> anyhow::Result<Option<FeatureDensity>> {
 
 impl Scorer {
     /// Reads or fits what the score needs.
-    pub fn new(score: Score, run: &LoadedRun) -> anyhow::Result<Self> {
+    pub fn new(score: Score, run: &dyn TrainedRun) -> anyhow::Result<Self> {
         if score != Score::FeatureDensity {
             return Ok(Self::OfPredictions(score));
         }
+        let run = run.classifier().with_context(|| {
+            format!(
+                "--score feature-density: {} was trained for a radius and keeps no density of its features; choose another score, \
+                 such as --score entropy",
+                run.path().display()
+            )
+        })?;
         let model = run.network.valid().mean();
         if let Some(density) = kept(run)? {
             return Ok(Self::Density(Box::new((density, model))));
@@ -164,7 +171,7 @@ impl Scorer {
     /// The scores of inputs, high for those unlike the training data.
     pub fn values(
         &self,
-        run: &LoadedRun,
+        run: &dyn TrainedRun,
         set: &ImageSet,
         predictions: &Predictions,
     ) -> anyhow::Result<Vec<f32>> {
@@ -179,12 +186,12 @@ impl Scorer {
             Self::OfPredictions(_) => predictions.predictive_entropy.clone(),
             Self::Density(fitted) => {
                 let (density, model) = &**fitted;
-                let normalisation = &run.folder.config.data.normalisation;
+                let normalisation = &run.data_config().normalisation;
                 let features = features(normalisation, model, set)?;
                 ensure!(
                     features.columns == density.columns(),
                     "{}: {FILE} is of {} features, the model has {}; remove it, and it is made again from the training data",
-                    run.folder.path().display(),
+                    run.path().display(),
                     density.columns(),
                     features.columns
                 );

@@ -177,16 +177,65 @@ fn ones_own_data_are_trained_for_a_radius_and_certified() {
         format!("train --resume {out} --epochs 5"),
         &["--resume", "its own settings"],
     );
-    refusal(
-        1,
-        format!("evaluate {out}"),
-        &["trained for a radius", "circulant certify"],
-    );
+    used_as_any_other_run(&root, &out, accuracy);
     refusal(
         1,
         format!("certify {out} --data glyphs --first 10 --tolerance 1"),
         &["--tolerance"],
     );
+}
+
+/// Predictions, an evaluation and a page.
+fn used_as_any_other_run(root: &Place, out: &Place, held_out_accuracy: f64) {
+    let found = json(format!("evaluate {out} --held-out --ood shapes --json"));
+    assert_eq!(found["model"], "orthogonal");
+    let accuracy = found["accuracy"].as_f64().unwrap();
+    assert!((accuracy - held_out_accuracy).abs() < 1e-9, "{found}");
+    assert!(found["nll"].as_f64().unwrap() < 10.0_f64.ln() * 1.1);
+    assert_eq!(found["ood"][0]["data"], "shapes");
+    let page = root.at("page.html");
+    success(format!(
+        "evaluate {out} --data glyphs --coverage 0.8 --report {page}"
+    ));
+    assert!(fs::read_to_string(&page).unwrap().contains("orthogonal"));
+    let rows = success(format!(
+        "predict {out} --data glyphs --score entropy --json"
+    ));
+    let rows: Vec<Value> = rows
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for row in &rows {
+        let probabilities = row["probabilities"].as_array().unwrap().iter();
+        let sum: f64 = probabilities.map(|p| p.as_f64().unwrap()).sum();
+        assert!((sum - 1.0).abs() < 1e-5, "{row}");
+    }
+    refusal(
+        1,
+        format!("predict {out} --data glyphs --score"),
+        &["feature-density", "trained for a radius", "--score entropy"],
+    );
+    let found = json(format!("inspect {out} --json"));
+    assert_eq!(found["radius"], 0.1);
+    for layer in found["layers"].as_array().unwrap() {
+        let median = layer["singular_values"]["median"].as_f64().unwrap();
+        let is_read_out = layer["name"] == "output";
+        assert!(is_read_out || (median - 1.0).abs() < 1e-4, "{layer}");
+    }
+    let page = fs::read_to_string(out.at("inspect.html")).unwrap();
+    assert!(page.contains("trained for a radius"));
+    let table = success(format!("inspect {out}"));
+    assert!(
+        table.contains("layers.0") && table.contains("output"),
+        "{table}"
+    );
+    fs::write(out.at("temperatures.json"), "{\"network\": -1}").unwrap();
+    refusal(
+        1,
+        format!("predict {out} --data glyphs"),
+        &["temperatures.json", "remove it"],
+    );
+    fs::remove_file(out.at("temperatures.json")).unwrap();
 }
 
 #[test]

@@ -15,6 +15,7 @@
 //!
 //! Lanes hold different bins, and a bin that is real counts as complex: there are four of them at most.
 
+mod dense;
 mod matrix;
 
 use circulant_core::{Bin, HalfPlane};
@@ -76,6 +77,10 @@ impl Isometries {
     ) -> Result<(), KernelError> {
         expect_len("the parameters", parameters.len(), self.parameters())?;
         expect_len("the coordinates", coordinates.len(), self.coordinates())?;
+        if let Some(sizes @ Sizes { n, q, .. }) = self.one_real() {
+            dense::coordinates([n, q], sizes.wide, parameters, coordinates);
+            return Ok(());
+        }
         let (isa, total) = (best_isa(), coordinates.len());
         let (mut parameters, mut rest) = (parameters, coordinates);
         let jobs = self.groups().map(|group| IsometryGroup {
@@ -99,6 +104,10 @@ impl Isometries {
         expect_len("the gradient", gradient.len(), self.coordinates())?;
         let what = "the gradient of the parameters";
         expect_len(what, parameter_gradient.len(), all)?;
+        if let Some(sizes @ Sizes { n, q, .. }) = self.one_real() {
+            dense::gradient([n, q], sizes.wide, parameters, gradient, parameter_gradient);
+            return Ok(());
+        }
         let (isa, total) = (best_isa(), gradient.len());
         let (mut parameters, mut gradient, mut rest) = (parameters, gradient, parameter_gradient);
         let jobs = self.groups().map(|group| IsometryGradient {
@@ -137,6 +146,11 @@ impl Isometries {
             coordinate += 1 + usize::from(complex);
         }
         places
+    }
+
+    /// The sizes, where there is one bin and it is real.
+    fn one_real(&self) -> Option<Sizes> {
+        (self.complex == [false]).then(|| self.sizes())
     }
 
     fn sizes(&self) -> Sizes {
@@ -279,7 +293,11 @@ impl Group<'_> {
 
     /// `M` and `V`.
     #[inline(always)]
-    fn transform<T: Real, V: Vector<Scalar = T>>(&self, parameters: &[T]) -> [Matrix<T>; 2] {
+    fn transform<T: Real, V: Vector<Scalar = T>>(
+        &self,
+        there: Present<V>,
+        parameters: &[T],
+    ) -> [Matrix<T>; 2] {
         let Sizes { n, q, .. } = self.sizes;
         let (mut a, mut v) = (Matrix::zeros(q, q), Matrix::zeros(n - q, q));
         let mut rest = parameters;
@@ -302,13 +320,13 @@ impl Group<'_> {
                 }
             });
         }
-        a.add_product::<V>(v.adjoint(), v.plain());
+        a.add_product(there, v.adjoint(), v.plain());
         for i in 0..q {
             for value in &mut a.re[i * q + i] {
                 *value = *value + T::of(1.0);
             }
         }
-        a.invert::<V>();
+        a.invert(there);
         [a, v]
     }
 }
@@ -323,11 +341,11 @@ pub struct IsometryGroup<'a, T> {
 impl<T: Real> Kernel<T> for IsometryGroup<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
+    fn run<V: Vector<Scalar = T>>(self, there: Present<V>) {
         let sizes @ Sizes { n, q, .. } = self.group.sizes;
-        let [m, v] = self.group.transform::<T, V>(self.parameters);
+        let [m, v] = self.group.transform::<T, V>(there, self.parameters);
         let mut tail = Matrix::zeros(n - q, q);
-        tail.add_product::<V>(v.plain(), m.plain());
+        tail.add_product(there, v.plain(), m.plain());
         let two = T::of(2.0);
         let (starts, coordinates) = (self.group.starts(), self.coordinates);
         sizes.each_entry(|entry, row, column| {
@@ -357,9 +375,9 @@ pub struct IsometryGradient<'a, T> {
 impl<T: Real> Kernel<T> for IsometryGradient<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<V: Vector<Scalar = T>>(self, _: Present<V>) {
+    fn run<V: Vector<Scalar = T>>(self, there: Present<V>) {
         let sizes @ Sizes { n, q, .. } = self.group.sizes;
-        let [m, v] = self.group.transform::<T, V>(self.parameters);
+        let [m, v] = self.group.transform::<T, V>(there, self.parameters);
         // 2 G_1 and -2 G_2.
         let (mut top, mut tail) = (Matrix::zeros(q, q), Matrix::zeros(n - q, q));
         let (starts, gradient) = (self.group.starts(), self.gradient);
@@ -376,17 +394,17 @@ impl<T: Real> Kernel<T> for IsometryGradient<'_, T> {
             }
         });
         // G_M, and then -G_A and G_V.
-        top.add_product::<V>(v.adjoint(), tail.plain());
+        top.add_product(there, v.adjoint(), tail.plain());
         let (mut left, mut a) = (Matrix::zeros(q, q), Matrix::zeros(q, q));
-        left.add_product::<V>(m.adjoint(), top.plain());
-        a.add_product::<V>(left.plain(), m.adjoint());
+        left.add_product(there, m.adjoint(), top.plain());
+        a.add_product(there, left.plain(), m.adjoint());
         let mut of_v = Matrix::zeros(n - q, q);
-        of_v.add_product::<V>(tail.plain(), m.adjoint());
+        of_v.add_product(there, tail.plain(), m.adjoint());
         if n > q {
             let mut negative = v;
             negative.negate();
-            of_v.add_product::<V>(negative.plain(), a.plain());
-            of_v.add_product::<V>(negative.plain(), a.adjoint());
+            of_v.add_product(there, negative.plain(), a.plain());
+            of_v.add_product(there, negative.plain(), a.adjoint());
         }
         let mut rest = self.parameter_gradient;
         for (lane, &complex) in self.group.complex.iter().enumerate() {

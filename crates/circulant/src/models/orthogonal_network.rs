@@ -10,7 +10,7 @@
 //! No gradient is lost on its way through the layers, and the margin of the logits, over `norm(W_y - W_k)`, is a certified radius.
 
 use burn::config::Config;
-use burn::module::Module;
+use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
 
@@ -19,7 +19,9 @@ use super::seeds::Seeds;
 use crate::LayerError;
 use crate::functional::{max_min, pixel_unshuffle};
 use crate::geometry::{GeometryError, Lipschitz, LipschitzActivation, NetworkBound};
-use crate::nn::{OrthogonalConv2d, OrthogonalConv2dConfig};
+use crate::nn::{
+    OrthogonalBlock1d, OrthogonalBlock1dConfig, OrthogonalConv2d, OrthogonalConv2dConfig,
+};
 use crate::task::Classifier;
 
 /// Configuration of an [`OrthogonalNetwork`].
@@ -51,6 +53,12 @@ pub struct OrthogonalNetworkConfig {
     /// The side of the kernels, odd; smaller where images are smaller.
     #[config(default = 3)]
     pub kernel: usize,
+    /// The sizes of layers between the convolutions and the read-out, each an even number.
+    #[config(default = "vec![]")]
+    pub hidden: Vec<usize>,
+    /// The length of the circulant blocks of these layers: 1 is an orthogonal dense layer.
+    #[config(default = 1)]
+    pub block: usize,
     /// The size of the generators at the start: 1 is far from any other network, 0 the identity.
     #[config(default = 1.0)]
     pub spread: f64,
@@ -64,6 +72,8 @@ pub struct OrthogonalNetworkConfig {
 pub struct OrthogonalNetwork {
     /// All convolutions.
     pub layers: Vec<OrthogonalConv2d>,
+    /// The layers behind them.
+    pub hidden: Vec<OrthogonalBlock1d>,
     /// The read-out.
     pub output: NormalisedReadout,
     /// Convolutions per stage.
@@ -106,13 +116,7 @@ impl OrthogonalNetworkConfig {
                     wanted,
                 ),
             ] {
-                if size == 0 || !size.is_multiple_of(2) {
-                    return Err(LayerError::NotMultiple {
-                        what,
-                        size,
-                        unit: 2,
-                    });
-                }
+                ensure_pairs(what, size)?;
             }
             (channels, height, width) = (4 * channels, height / 2, width / 2);
             let side = height.min(width);
@@ -125,13 +129,37 @@ impl OrthogonalNetworkConfig {
                 channels = wanted;
             }
         }
-        let features = channels * height * width;
+        let mut features = channels * height * width;
+        let mut hidden = Vec::new();
+        for &wanted in &self.hidden {
+            ensure_pairs(
+                "the size of a hidden layer, which MaxMin takes in pairs",
+                wanted,
+            )?;
+            let config = OrthogonalBlock1dConfig::new(features, wanted, self.block)
+                .with_spread(self.spread)
+                .with_seed(Some(seeds.next()));
+            hidden.push(config.try_init(device)?);
+            features = wanted;
+        }
         Ok(OrthogonalNetwork {
             layers,
+            hidden,
             output: NormalisedReadout::new([features, self.classes], seeds.next(), device),
             depth: self.depth,
         })
     }
+}
+
+fn ensure_pairs(what: &'static str, size: usize) -> Result<(), LayerError> {
+    if size == 0 || !size.is_multiple_of(2) {
+        return Err(LayerError::NotMultiple {
+            what,
+            size,
+            unit: 2,
+        });
+    }
+    Ok(())
 }
 
 impl OrthogonalNetwork {
@@ -142,14 +170,42 @@ impl OrthogonalNetwork {
     /// - images: `[batch, channels, height, width]`
     /// - output: `[batch, classes]`
     pub fn forward(&self, images: Tensor<4>) -> Tensor<2> {
-        let stages = self.layers.chunks(self.depth);
-        let images = stages.fold(images, |images, stage| {
-            let images = pixel_unshuffle(images, 2);
-            stage
-                .iter()
-                .fold(images, |images, layer| max_min(layer.forward(images), 1))
+        let mut images = images;
+        for (index, layer) in self.layers.iter().enumerate() {
+            if index.is_multiple_of(self.depth) {
+                images = pixel_unshuffle(images, 2);
+            }
+            images = max_min(layer.forward(images), 1);
+        }
+        let features = images.flatten::<2>(1, 3);
+        let features = self.hidden.iter().fold(features, |features, layer| {
+            max_min(layer.forward(features), 1)
         });
-        self.output.forward(images.flatten::<2>(1, 3))
+        self.output.forward(features)
+    }
+
+    /// The network with other biases: what enters MaxMin has the mean zero for these images, in every channel of the convolutions and every
+    /// feature of the hidden layers. Pixels are all positive; where the means of a pair are far from each other its larger value is nearly
+    /// always the same, and the activation does nothing. For the start of training.
+    pub fn centred(mut self, images: Tensor<4>) -> Self {
+        let mut images = images;
+        for (index, layer) in self.layers.iter_mut().enumerate() {
+            if index.is_multiple_of(self.depth) {
+                images = pixel_unshuffle(images, 2);
+            }
+            let own = layer.forward(images);
+            let mean = own.clone().mean_dims(&[0, 2, 3]);
+            images = max_min(own - mean.clone(), 1);
+            layer.bias = layer.bias.take().map(|bias| less(bias, mean));
+        }
+        let mut features = images.flatten::<2>(1, 3);
+        for layer in &mut self.hidden {
+            let own = layer.forward(features);
+            let mean = own.clone().mean_dim(0);
+            features = max_min(own - mean.clone(), 1);
+            layer.bias = layer.bias.take().map(|bias| less(bias, mean));
+        }
+        self
     }
 
     /// Convolutions per stage; images are halved before each of them.
@@ -163,6 +219,14 @@ impl OrthogonalNetwork {
     }
 }
 
+/// A bias less a mean of as many numbers.
+fn less<const D: usize>(bias: Param<Tensor<1>>, mean: Tensor<D>) -> Param<Tensor<1>> {
+    let value = bias.val();
+    let count = value.dims();
+    let value = (value - mean.reshape(count)).detach();
+    Param::initialized(bias.id, value.set_require_grad(bias.is_require_grad()))
+}
+
 impl Classifier<4> for OrthogonalNetwork {
     fn logits(&self, inputs: Tensor<4>) -> Tensor<2> {
         self.forward(inputs)
@@ -174,6 +238,10 @@ impl Lipschitz for OrthogonalNetwork {
         let mut parts = Vec::new();
         for (index, layer) in self.layers.iter().enumerate() {
             parts.push(NetworkBound::layer(&format!("layers.{index}"), layer)?);
+            parts.push(NetworkBound::activation(LipschitzActivation::MaxMin));
+        }
+        for (index, layer) in self.hidden.iter().enumerate() {
+            parts.push(NetworkBound::layer(&format!("hidden.{index}"), layer)?);
             parts.push(NetworkBound::activation(LipschitzActivation::MaxMin));
         }
         parts.push(NetworkBound::layer("output", &self.readout())?);

@@ -1,7 +1,7 @@
 //! Orthogonal layers: their maps are those of their matrices, keep norms, and have their gradients.
 
 use burn::tensor::{Tensor, TensorData};
-use circulant::functional::{bccb_2d, isometry_coordinates, max_min};
+use circulant::functional::{bccb_2d, isometry_coordinates, max_min, pixel_unshuffle};
 use circulant::geometry::{Lipschitz, NormControl, OperatorNorm};
 use circulant::models::OrthogonalNetworkConfig;
 use circulant::nn::{
@@ -319,6 +319,8 @@ fn a_network_is_lipschitz_and_has_its_gradients() {
         .with_image([1, 4, 8])
         .with_classes(3)
         .with_depth(1)
+        .with_hidden(vec![8, 6])
+        .with_block(2)
         .with_seed(3);
     let network = config.init(&double());
     let [x, y] = [1, 2].map(|seed| random::<4>(seed, [6, 1, 4, 8], &double()));
@@ -337,15 +339,43 @@ fn a_network_is_lipschitz_and_has_its_gradients() {
         "{bound}"
     );
     let taps = network.layers[0].degrees_of_freedom();
+    let free = network.hidden[0].degrees_of_freedom();
     assert_gradients(
-        |[x, taps]| {
+        |[x, taps, generators]| {
             let mut network = config.init(&x.device());
             let layer = &mut network.layers[0];
             layer.taps = layer.taps.clone().map(|_| taps.clone());
+            let layer = &mut network.hidden[0];
+            layer.generators = layer.generators.clone().map(|_| generators.clone());
             network.forward(x.reshape([2, 1, 4, 8])).flatten(0, 1)
         },
-        [numbers(5, 64), numbers(6, taps)],
+        [numbers(5, 64), numbers(6, taps), numbers(7, free)],
     );
+}
+
+/// Every bias takes the mean away from what MaxMin gets, and nothing else changes.
+#[test]
+fn a_centred_network_has_means_of_zero() {
+    let config = OrthogonalNetworkConfig::new(vec![4])
+        .with_image([1, 4, 8])
+        .with_hidden(vec![6])
+        .with_seed(3);
+    let images = random::<4>(1, [6, 1, 4, 8], &double()) + 3.0;
+    let before = config.init(&double());
+    let network = before.clone().centred(images.clone());
+    let largest = |values: Vec<f64>| values.into_iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+    let mut inner = pixel_unshuffle(images, 2);
+    for (layer, old) in network.layers.iter().zip(&before.layers) {
+        assert_eq!(host(layer.taps.val()), host(old.taps.val()));
+        inner = layer.forward(inner);
+        let means = host(inner.clone().mean_dims(&[0, 2, 3]));
+        assert!(largest(means) < 1e-12);
+        inner = max_min(inner, 1);
+    }
+    let features = network.hidden[0].forward(inner.flatten::<2>(1, 3));
+    assert!(largest(host(features.mean_dim(0))) < 1e-12);
+    let moved = host(network.layers[0].bias.as_ref().unwrap().val());
+    assert!(largest(moved) > 0.1, "the means were not zero before");
 }
 
 #[test]
@@ -357,4 +387,15 @@ fn networks_that_cannot_be_are_refused_by_name() {
     let sides = refused(OrthogonalNetworkConfig::new(vec![4, 4, 4]));
     assert!(sides.contains("height") && sides.contains('7'), "{sides}");
     assert!(refused(OrthogonalNetworkConfig::new(vec![])).contains("stages"));
+    let hidden = refused(OrthogonalNetworkConfig::new(vec![4]).with_hidden(vec![8, 9]));
+    assert!(
+        hidden.contains("hidden") && hidden.contains('9'),
+        "{hidden}"
+    );
+    let block = refused(
+        OrthogonalNetworkConfig::new(vec![4])
+            .with_hidden(vec![8])
+            .with_block(0),
+    );
+    assert!(block.contains("block"), "{block}");
 }

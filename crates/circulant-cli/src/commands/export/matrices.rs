@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
+use burn::module::Module;
 use circulant::bayes::{Factor, Posterior};
 use circulant::noise::{Noise, Purpose};
 use circulant_edge::write::WrittenGaussian;
 
 use super::report::{ExportOutput, Rows};
 use super::{Export, Quantisation, Target};
-use crate::experiments::certified::bayes;
-use crate::experiments::certified::folder::CertifiedFolder;
+use crate::experiments::certified::loaded::LoadedCertified;
 use crate::experiments::exporting::network::{Outcome, PlainNetwork};
 use crate::experiments::exporting::orthogonal::PlainOrthogonal;
 use crate::experiments::exporting::{matrices, onnx, source};
+use crate::experiments::loaded::TrainedRun;
 use crate::files::write;
 
 impl Export {
@@ -43,7 +44,6 @@ impl Export {
 
     /// A network of orthogonal convolutions, at the mean of its distribution or drawn from it as `circulant predict` does.
     pub(super) fn orthogonal(&self) -> anyhow::Result<()> {
-        let folder = CertifiedFolder::open(&self.run)?;
         ensure!(
             matches!(self.to, Target::Onnx | Target::Dense),
             "{}: the orthogonal convolutions of a run with --certified are exported as --to onnx or --to dense alone; for a device \
@@ -51,9 +51,8 @@ impl Export {
             self.run.display()
         );
         let samples = self.samples_of_matrices()?;
-        let (network, _) = folder.network()?;
-        let network = bayes::alone(network)?;
-        let image = folder.facts.data.image();
+        let run = LoadedCertified::open(&self.run)?;
+        let (network, image) = (run.network.valid(), run.data().image());
         let plain = |network| PlainOrthogonal::of(&network, image);
         if self.to == Target::Dense {
             let network = plain(network.mean());

@@ -8,17 +8,15 @@ use serde::Serialize;
 use super::super::output::{json_line, print};
 use super::Train;
 use crate::experiments::certified::folder::CertifiedFolder;
+use crate::experiments::certified::loaded::SPLIT_SEED;
 use crate::experiments::certified::settings::{CertifiedConfig, CertifiedData, rounded};
 use crate::experiments::certified::training::CertifiedImages;
-use crate::experiments::certified::{ensure_one_process, train_all};
+use crate::experiments::certified::{ensure_one_process, train_all, write_temperatures};
 use crate::experiments::config::DataConfig;
 use crate::experiments::folder::DataFacts;
 use crate::experiments::interrupt::Interrupt;
 use crate::experiments::{Held, source};
 use circulant_data::Split;
-
-/// Which images are held out does not depend on the seed of a run.
-const SPLIT_SEED: u64 = 0;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -55,7 +53,8 @@ impl Train {
             training: &held.training,
             validation,
         };
-        train_all(&folder, images, interrupt)?;
+        let (network, bayesian) = train_all(&folder, images, interrupt)?;
+        write_temperatures(&folder, network, bayesian.as_ref(), validation)?;
         let epochs = folder.epochs()?;
         let last = epochs.last().context("no epoch is whole")?;
         let summary = CertifiedSummary {
@@ -189,11 +188,7 @@ impl Train {
         }
         let folder = CertifiedFolder::open(path)?;
         let data = &folder.config.data;
-        let mut reading = DataConfig {
-            first: data.first,
-            size: data.size,
-            ..DataConfig::default()
-        };
+        let mut reading = data.reading();
         self.reading.apply(&mut reading);
         let set = source::images(&data.train, Split::Train, &reading)?;
         let held = Held::uniform(&set, data.validation, SPLIT_SEED)?;

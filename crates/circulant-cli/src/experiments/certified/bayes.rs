@@ -11,6 +11,7 @@ use circulant::bayes::{
 use circulant::models::OrthogonalNetwork;
 
 use super::super::evaluation::labels_of;
+use super::super::folder::FACTS;
 use super::super::interrupt::Interrupt;
 use super::super::progress::{Busy, WorkProgress};
 use super::super::source::{few, tensor};
@@ -26,7 +27,7 @@ const PRIOR_DEVIATION: f64 = 1.0;
 const RATE: f64 = 0.2;
 /// Held-out images that choose the temperature of a distribution.
 const CALIBRATION_IMAGES: usize = 1000;
-const CALIBRATION_SAMPLES: usize = 10;
+pub const CALIBRATION_SAMPLES: usize = 10;
 const CHECKPOINT_EVERY: u64 = 200;
 
 /// Infers the distribution, or reads it if it is there.
@@ -101,21 +102,38 @@ fn distribution(network: OrthogonalNetwork) -> anyhow::Result<Bayesian<Orthogona
     Ok(config.init(network.train())?)
 }
 
-/// The same networks with the temperature of held-out images. Radii of one network do not depend on it, those of an average do.
-pub fn calibrated(
+/// The distribution of a folder, around its network.
+pub fn load(
+    folder: &CertifiedFolder,
+    network: OrthogonalNetwork,
+) -> anyhow::Result<Bayesian<OrthogonalNetwork>> {
+    let place = folder.posterior();
+    let loaded = distribution(network)?.load_checkpoint(&place);
+    let (network, _) = loaded.with_context(|| {
+        format!(
+            "{} cannot be used; put a whole copy back, or delete it and infer it again with the command in {}",
+            place.display(),
+            folder.path().join(FACTS).display()
+        )
+    })?;
+    Ok(network)
+}
+
+/// The temperature of held-out images. Radii of one network do not depend on it, those of an average do.
+pub fn temperature(
     network: &Bayesian<OrthogonalNetwork>,
     held_out: &ImageSet,
     samples: usize,
-) -> anyhow::Result<(f64, Bayesian<OrthogonalNetwork>)> {
+) -> anyhow::Result<f64> {
     let _busy = Busy::new("choosing the temperature");
     let set = few(held_out, CALIBRATION_IMAGES)?;
     let (images, labels) = (tensor(&set, &Normalisation::Unit)?, labels_of(&set)?);
-    let predictive = PredictiveConfig::new().with_samples(samples.min(CALIBRATION_SAMPLES));
+    let predictive = PredictiveConfig::new().with_samples(samples);
     let found = calibrate(network, "output", &labels, |network| {
         predictive.predict::<4, _>(network, images.clone())
     });
     let found: Result<_, BayesError> = found;
-    Ok(found?)
+    Ok(found?.0)
 }
 
 /// A network without a distribution, as one that has only itself to draw.

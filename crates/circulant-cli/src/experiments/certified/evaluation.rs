@@ -129,7 +129,8 @@ impl Judging {
         let labels = labels_of(set)?;
         let found = certify(network, set)?;
         let single = bayes::alone(network.clone())?;
-        let (_, single) = bayes::calibrated(&single, held_out, 1)?;
+        let temperature = bayes::temperature(&single, held_out, 1)?;
+        let single = single.with_scaled("output", temperature.recip())?;
         let logits = logits(&single.mean(), set)?;
         let logits = Logits::new(&logits, folder.facts.data.classes)?;
         let probabilities = logits.softmax();
@@ -190,7 +191,9 @@ impl Judging {
         others: &[Unfamiliar],
     ) -> anyhow::Result<BayesianEvaluation> {
         let radius = folder.config.certified.radius;
-        let (temperature, network) = bayes::calibrated(network, held_out, self.samples)?;
+        let samples = self.samples.min(bayes::CALIBRATION_SAMPLES);
+        let temperature = bayes::temperature(network, held_out, samples)?;
+        let network = network.clone().with_scaled("output", temperature.recip())?;
         let labels = labels_of(set)?;
         let predictions = self.predict(&network, set, "predictions")?;
         let (metrics, _) = class_metrics(&predictions.class_probabilities()?, &labels)?;

@@ -7,6 +7,7 @@
 //! | `epochs.jsonl` | loss, accuracy and certified accuracy, one line per epoch |
 //! | `last.safetensors` | parameters and optimiser, to resume from |
 //! | `posterior.safetensors` | the distribution over networks, where there is one |
+//! | `temperatures.json` | what logits are divided by, chosen by the held-out images |
 //! | `evaluation.json` | what the test set said, once |
 
 use std::path::{Path, PathBuf};
@@ -51,6 +52,15 @@ pub struct CertifiedEpoch {
     pub certified: f64,
     /// Training up to here, without validation.
     pub seconds: f64,
+}
+
+/// `temperatures.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Temperatures {
+    /// Of the trained network.
+    pub network: f64,
+    /// Of the distribution over networks, where there is one.
+    pub posterior: Option<f64>,
 }
 
 /// A folder with a run in it.
@@ -131,6 +141,48 @@ impl CertifiedFolder {
     /// The checkpoint of variational inference.
     pub fn posterior(&self) -> PathBuf {
         self.path.join("posterior.safetensors")
+    }
+
+    /// Whether training ends with variational inference, and has begun with that.
+    pub fn has_posterior(&self) -> bool {
+        self.config.certified.bayesian_epochs > 0 && self.posterior().exists()
+    }
+
+    fn temperatures_file(&self) -> PathBuf {
+        self.path.join("temperatures.json")
+    }
+
+    /// What logits are divided by; 1 before training is done.
+    pub fn temperatures(&self) -> anyhow::Result<Temperatures> {
+        let path = self.temperatures_file();
+        if !path.exists() {
+            return Ok(Temperatures {
+                network: 1.0,
+                posterior: None,
+            });
+        }
+        let read = || -> anyhow::Result<Temperatures> {
+            let found: Temperatures = serde_json::from_str(&std::fs::read_to_string(&path)?)?;
+            let all = [Some(found.network), found.posterior];
+            for temperature in all.into_iter().flatten() {
+                ensure!(
+                    temperature > 0.0 && temperature.is_finite(),
+                    "expected positive numbers, got {temperature}"
+                );
+            }
+            Ok(found)
+        };
+        read().with_context(|| {
+            format!(
+                "{} cannot be used; remove it, and the command that trained makes it again",
+                path.display()
+            )
+        })
+    }
+
+    /// Writes them.
+    pub fn write_temperatures(&self, temperatures: &Temperatures) -> anyhow::Result<()> {
+        write(&self.temperatures_file(), pretty(temperatures)?)
     }
 
     /// What the test set said.

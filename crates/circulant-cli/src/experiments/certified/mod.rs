@@ -4,6 +4,8 @@ pub mod bayes;
 mod certification;
 pub mod evaluation;
 pub mod folder;
+pub mod inspection;
+pub mod loaded;
 mod published;
 mod report;
 pub mod results;
@@ -18,7 +20,7 @@ use circulant::bayes::Bayesian;
 use circulant::models::OrthogonalNetwork;
 
 use self::evaluation::{CertifiedEvaluation, Unfamiliar};
-use self::folder::CertifiedFolder;
+use self::folder::{CertifiedFolder, Temperatures};
 use self::results::{CertifiedResult, CertifiedResults, CertifiedRunResult};
 use self::settings::{CertifiedConfig, rounded};
 use self::training::{CertifiedImages, train};
@@ -27,6 +29,7 @@ use super::interrupt::Interrupt;
 use super::vit::sets::VitSets;
 use crate::files::write;
 use crate::ranks::ranks;
+use circulant_data::ImageSet;
 
 pub use evaluation::Judging;
 pub use report::document;
@@ -76,6 +79,21 @@ pub fn train_all(
         _ => Some(bayes::infer(folder, network.clone(), images, interrupt)?),
     };
     Ok((network, bayesian))
+}
+
+/// Chooses the temperatures of both by held-out images, for predictions.
+pub fn write_temperatures(
+    folder: &CertifiedFolder,
+    network: OrthogonalNetwork,
+    bayesian: Option<&Bayesian<OrthogonalNetwork>>,
+    held_out: &ImageSet,
+) -> anyhow::Result<()> {
+    let of = |network| bayes::temperature(network, held_out, bayes::CALIBRATION_SAMPLES);
+    let alone = bayes::alone(network)?;
+    folder.write_temperatures(&Temperatures {
+        network: bayes::temperature(&alone, held_out, 1)?,
+        posterior: bayesian.map(of).transpose()?,
+    })
 }
 
 impl CertifiedPlan {

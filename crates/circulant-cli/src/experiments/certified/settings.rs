@@ -8,6 +8,7 @@ use circulant::models::{OrthogonalNetwork, OrthogonalNetworkConfig};
 use circulant::train::{TrainerConfig, TrainingLoss, WarmUpCosine};
 use serde::{Deserialize, Serialize};
 
+use super::super::config::DataConfig;
 use super::super::folder::DataFacts;
 use super::super::version::{self, VERSION};
 
@@ -53,6 +54,16 @@ pub struct CertifiedModel {
     pub depth: usize,
     /// The side of the kernels.
     pub kernel: usize,
+    /// The sizes of the layers behind the convolutions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<usize>,
+    /// The length of their circulant blocks.
+    #[serde(default = "one")]
+    pub block: usize,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// How a network is trained for a radius.
@@ -138,6 +149,19 @@ pub fn published_radii(data: &str) -> Vec<f64> {
     }
 }
 
+impl CertifiedData {
+    /// How they are read.
+    pub fn reading(&self) -> DataConfig {
+        DataConfig {
+            train: self.train.clone(),
+            first: self.first,
+            size: self.size,
+            validation: self.validation,
+            ..DataConfig::default()
+        }
+    }
+}
+
 impl CertifiedConfig {
     /// For a data set with so many such images, `[n, channels, height, width]`, and a radius.
     pub fn chosen(data: CertifiedData, radius: f64, [n, _, height, width]: [usize; 4]) -> Self {
@@ -171,6 +195,8 @@ impl CertifiedConfig {
                 widths,
                 depth: 2,
                 kernel: 3,
+                hidden: vec![],
+                block: 1,
             },
         }
     }
@@ -259,6 +285,8 @@ impl CertifiedConfig {
             .with_classes(data.classes)
             .with_depth(self.model.depth)
             .with_kernel(self.model.kernel)
+            .with_hidden(self.model.hidden.clone())
+            .with_block(self.model.block)
             .with_seed(self.certified.seed);
         config.try_init(&circulant::cpu().autodiff()).with_context(|| {
             let [channels, height, width] = data.image();

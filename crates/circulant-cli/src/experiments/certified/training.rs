@@ -111,6 +111,7 @@ pub fn train(
     let mut batches = Batches::new(config, images.training)?;
     let (per_epoch, batch) = (batches.per_epoch(), batches.size() as u64);
     let model = config.init(&folder.facts.data)?;
+    let model = model.centred(batches.at(0)?.0);
     let mut trainer = Trainer::new(model, config.trainer(per_epoch))?;
     let mut partial = Partial::default();
     let mut epochs = Vec::new();

@@ -12,6 +12,7 @@ use super::network::{PlainLayer, PlainMap, PlainNetwork};
 const MAX_ENTRIES: usize = 1 << 27;
 
 /// `y = W x + b`.
+#[derive(Debug, Clone)]
 pub struct Matrix {
     /// Outputs and inputs.
     pub shape: [usize; 2],

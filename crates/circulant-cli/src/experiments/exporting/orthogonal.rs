@@ -9,7 +9,7 @@ use burn::tensor::{Tensor, TensorData};
 use circulant::models::OrthogonalNetwork;
 use serde_json::{Map, json};
 
-use super::matrices::packed;
+use super::matrices::{Matrix, packed};
 
 /// A circular convolution.
 #[derive(Debug, Clone)]
@@ -33,8 +33,10 @@ pub struct PlainOrthogonal {
     pub classes: usize,
     /// Convolutions between two unshuffles.
     pub depth: usize,
-    /// MaxMin follows each of them.
+    /// MaxMin of the halves of channels follows each of them.
     pub layers: Vec<PlainConvolution>,
+    /// Behind them, each with MaxMin of the halves of features.
+    pub hidden: Vec<Matrix>,
     /// `[features, classes]`.
     pub weight: Vec<f32>,
     /// One per class.
@@ -78,6 +80,26 @@ impl PlainOrthogonal {
                 bias,
             });
         }
+        let mut hidden = Vec::new();
+        for layer in &network.hidden {
+            let [inputs, outputs] = [layer.d_in(), layer.d_out()];
+            let bias = layer.bias.as_ref().map(|bias| host(bias.val()));
+            let bias = bias.unwrap_or_else(|| vec![0.0; outputs]);
+            let identity =
+                (0..inputs * inputs).map(|at| f32::from(u8::from(at % (inputs + 1) == 0)));
+            let identity = TensorData::new(identity.collect::<Vec<f32>>(), [inputs, inputs]);
+            let identity = Tensor::<2>::from_data(identity, &network.output.weight.val().device());
+            let answers = host(layer.forward(identity));
+            let weight = (0..outputs * inputs).map(|at| {
+                let (output, input) = (at / inputs, at % inputs);
+                answers[input * outputs + output] - bias[output]
+            });
+            hidden.push(Matrix {
+                shape: [outputs, inputs],
+                weight: weight.collect(),
+                bias,
+            });
+        }
         let readout = network.readout();
         let [_, classes] = readout.weight.shape().dims();
         let bias = readout.bias.map(|bias| host(bias.val()));
@@ -86,6 +108,7 @@ impl PlainOrthogonal {
             classes,
             depth: network.depth(),
             layers,
+            hidden,
             weight: host(readout.weight.val()),
             bias: bias.unwrap_or_else(|| vec![0.0; classes]),
         }
@@ -111,11 +134,16 @@ impl PlainOrthogonal {
             put(format!("{place}.bias"), &[outputs], &layer.bias);
             place += 2;
         }
+        place += 1;
+        for matrix in &self.hidden {
+            put(format!("{place}.weight"), &matrix.shape, &matrix.weight);
+            put(format!("{place}.bias"), &matrix.shape[..1], &matrix.bias);
+            place += 2;
+        }
         let features = self.weight.len() / self.classes;
         let transposed: Vec<f32> = (0..self.weight.len())
             .map(|at| self.weight[at % features * self.classes + at / features])
             .collect();
-        place += 1;
         let shape = [self.classes, features];
         put(format!("{place}.weight"), &shape, &transposed);
         put(format!("{place}.bias"), &[self.classes], &self.bias);
@@ -136,9 +164,17 @@ impl PlainOrthogonal {
                 "    Circular({inputs}, {outputs}, ({height}, {width})),\n    MaxMin(),"
             );
         }
+        layers.push_str("    torch.nn.Flatten(),\n");
+        for matrix in &self.hidden {
+            let [outputs, inputs] = matrix.shape;
+            let _ = writeln!(
+                layers,
+                "    torch.nn.Linear({inputs}, {outputs}),\n    MaxMin(),"
+            );
+        }
         let _ = writeln!(
             layers,
-            "    torch.nn.Flatten(),\n    torch.nn.Linear({}, {}),",
+            "    torch.nn.Linear({}, {}),",
             self.weight.len() / self.classes,
             self.classes
         );
@@ -227,6 +263,18 @@ mod tests {
             let smaller = (0..half).map(|t| y[t].min(y[t + half]));
             x = larger.chain(smaller).collect();
         }
+        for matrix in &network.hidden {
+            let rows = matrix.weight.chunks(x.len()).zip(&matrix.bias);
+            let row = |(row, bias): (&[f32], &f32)| {
+                let products = row.iter().zip(&x).map(|(w, x)| f64::from(*w) * x);
+                products.sum::<f64>() + f64::from(*bias)
+            };
+            let y: Vec<f64> = rows.map(row).collect();
+            let half = y.len() / 2;
+            let larger = (0..half).map(|t| y[t].max(y[t + half]));
+            let smaller = (0..half).map(|t| y[t].min(y[t + half]));
+            x = larger.chain(smaller).collect();
+        }
         let class = |k: usize| {
             let column = network.weight.iter().skip(k).step_by(network.classes);
             let products = column.zip(&x).map(|(w, x)| f64::from(*w) * x);
@@ -244,14 +292,15 @@ mod tests {
     #[test]
     fn plain_numbers_and_onnx_are_the_network() {
         let device = circulant::cpu();
-        for (image, widths, depth) in [
-            ([1, 8, 8], vec![4, 6], 2),
-            ([3, 4, 8], vec![8, 4], 1),
-            ([2, 2, 6], vec![6], 2),
+        for (image, widths, depth, hidden) in [
+            ([1, 8, 8], vec![4, 6], 2, vec![]),
+            ([3, 4, 8], vec![8, 4], 1, vec![6]),
+            ([2, 2, 6], vec![6], 2, vec![24, 4]),
         ] {
             let network = |seed| {
                 let config = OrthogonalNetworkConfig::new(widths.clone());
                 let config = config.with_image(image).with_classes(3).with_depth(depth);
+                let config = config.with_hidden(hidden.clone()).with_block(2);
                 let mut network = config.with_seed(seed).init(&device);
                 for (index, layer) in network.layers.iter_mut().enumerate() {
                     let bias = layer.bias.as_mut().expect("one");

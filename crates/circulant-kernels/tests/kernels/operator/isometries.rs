@@ -8,7 +8,24 @@ use crate::oracle::{dot, noise, relative_error};
 type Matrix = Vec<Vec<Complex<f64>>>;
 
 const GRIDS: [[usize; 2]; 7] = [[1, 1], [1, 2], [1, 7], [2, 3], [4, 4], [5, 7], [8, 6]];
-const CHANNELS: [[usize; 2]; 7] = [[1, 1], [2, 2], [3, 3], [1, 3], [3, 1], [4, 2], [2, 5]];
+const CHANNELS: [[usize; 2]; 8] = [
+    [1, 1],
+    [2, 2],
+    [3, 3],
+    [1, 3],
+    [3, 1],
+    [4, 2],
+    [2, 5],
+    [6, 7],
+];
+/// More pivots than an inverse takes at a time: of one real bin, and of bins in lanes.
+const LARGE: [([usize; 2], [usize; 2]); 5] = [
+    ([1, 1], [18, 18]),
+    ([1, 1], [35, 17]),
+    ([1, 1], [16, 33]),
+    ([2, 2], [9, 9]),
+    ([1, 3], [8, 13]),
+];
 
 fn zeros(rows: usize, columns: usize) -> Matrix {
     vec![vec![Complex::default(); columns]; rows]
@@ -127,12 +144,13 @@ fn expected(plane: &HalfPlane, [inputs, outputs]: [usize; 2], parameters: &[f64]
 }
 
 fn each(mut check: impl FnMut(&HalfPlane, [usize; 2], &Isometries)) {
-    for [height, width] in GRIDS {
-        for channels in CHANNELS {
-            let plane = HalfPlane::new(height, width).unwrap();
-            let isometries = Isometries::new(&plane, channels[0], channels[1]).unwrap();
-            check(&plane, channels, &isometries);
-        }
+    let pairs = GRIDS
+        .into_iter()
+        .flat_map(|grid| CHANNELS.map(|channels| (grid, channels)));
+    for ([height, width], channels) in pairs.chain(LARGE) {
+        let plane = HalfPlane::new(height, width).unwrap();
+        let isometries = Isometries::new(&plane, channels[0], channels[1]).unwrap();
+        check(&plane, channels, &isometries);
     }
 }
 
