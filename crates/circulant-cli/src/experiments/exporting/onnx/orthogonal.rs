@@ -95,20 +95,36 @@ impl Graph {
             for layer in stage {
                 x = self.convolution(&x, layer);
                 channels = layer.channels[1];
-                let half =
-                    |graph: &mut Self, from: usize| graph.slice(&x, 1, from, from + channels / 2);
-                let (first, second) = (half(self, 0), half(self, channels / 2));
-                let larger = self.add("Max", &[&first, &second], &[]);
-                let smaller = self.add("Min", &[&first, &second], &[]);
-                x = self.add("Concat", &[&larger, &smaller], &[number("axis", 1)]);
+                x = self.max_min(&x, channels);
             }
         }
-        let features = channels * height * width;
-        x = self.reshape(&x, &[features]);
-        let weight = self.floats(&[features, network.classes], &network.weight);
-        let bias = self.floats(&[network.classes], &network.bias);
-        let product = self.add("MatMul", &[&x, &weight], &[]);
+        x = self.reshape(&x, &[channels * height * width]);
+        for matrix in &network.hidden {
+            let [outputs, inputs] = matrix.shape;
+            let at = |place: usize| matrix.weight[place % outputs * inputs + place / outputs];
+            let transposed: Vec<f32> = (0..inputs * outputs).map(at).collect();
+            x = self.dense(&x, &transposed, &matrix.bias);
+            x = self.max_min(&x, outputs);
+        }
+        self.dense(&x, &network.weight, &network.bias)
+    }
+
+    /// Weights `[in, out]`.
+    fn dense(&mut self, x: &str, weight: &[f32], bias: &[f32]) -> String {
+        let outputs = bias.len();
+        let weight = self.floats(&[weight.len() / outputs, outputs], weight);
+        let bias = self.floats(&[outputs], bias);
+        let product = self.add("MatMul", &[x, &weight], &[]);
         self.add("Add", &[&product, &bias], &[])
+    }
+
+    /// Of the halves of axis 1.
+    fn max_min(&mut self, x: &str, size: usize) -> String {
+        let first = self.slice(x, 1, 0, size / 2);
+        let second = self.slice(x, 1, size / 2, size);
+        let larger = self.add("Max", &[&first, &second], &[]);
+        let smaller = self.add("Min", &[&first, &second], &[]);
+        self.add("Concat", &[&larger, &smaller], &[number("axis", 1)])
     }
 
     fn convolution(&mut self, x: &str, layer: &PlainConvolution) -> String {
