@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::{
-    compiled, compiles_at_every_level, json, path, refusal, small, success, trained,
+    compiled, compiles_at_every_level, json, npy, path, refusal, small, success, trained,
 };
 use circulant_edge::{Complex, Draws, Input, Model, Runtime, Sampling};
 use serde_json::Value;
@@ -365,48 +365,75 @@ fn onnx_gives_what_the_program_predicts() {
 #[test]
 fn orthogonal_networks_leave_as_convolutions() {
     let root = TempDir::new().unwrap();
-    let run = root.path().join("run");
-    let train = [
-        "train",
-        "--certified",
-        "0.1",
-        "--data",
-        "glyphs",
-        "--first",
-        "60",
-    ];
-    let more = [
-        "--batch",
-        "20",
-        "--widths",
-        "4,4",
-        "--stage-depth",
-        "1",
-        "--epochs",
-        "1",
-    ];
-    success([&train[..], &more, &["--out", path(&run)]].concat());
-    let file = root.path().join("model.onnx");
-    let folder = root.path().join("dense");
-    for (to, out) in [("onnx", &file), ("dense", &folder)] {
-        success(["export", path(&run), "--to", to, "--out", path(out)]);
-    }
-    let images: Vec<f32> = (0..4 * 784).map(|i| (i % 17) as f32 / 17.0).collect();
-    let model = rten::Model::load_file(&file).unwrap();
-    let input = rten_tensor::Tensor::from_data(&[4, 784], images);
-    let output = model.run_one(input.into(), None).unwrap();
-    let output: rten_tensor::Tensor<f32> = output.try_into().ok().unwrap();
-    for row in output.into_data().chunks(10) {
-        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{row:?}");
-    }
-    let text = fs::read_to_string(folder.join("network.py")).unwrap();
-    assert!(
-        text.contains("PixelUnshuffle(2)") && text.contains("MaxMin()"),
-        "{text}"
-    );
-    for to in ["edge", "c", "rust", "html"] {
-        let export = ["export", path(&run), "--to", to, "--out", path(&file)];
-        refusal(1, export, &["--certified", "--to onnx", "--to dense"]);
+    let data = root.path().join("images.npy");
+    let images: Vec<f32> = (0..4 * 784).map(|i| (i * 7 % 17) as f32 / 17.0).collect();
+    npy(&data, &[4, 1, 28, 28], &images);
+    for (name, more) in [("plain", &[][..]), ("hidden", &["--hidden-sizes", "12,6"])] {
+        let run = root.path().join(name);
+        let train = [
+            "train",
+            "--certified",
+            "0.1",
+            "--data",
+            "glyphs",
+            "--first",
+            "60",
+        ];
+        let size = [
+            "--batch",
+            "20",
+            "--widths",
+            "4,4",
+            "--stage-depth",
+            "2",
+            "--epochs",
+            "1",
+        ];
+        success([&train[..], &size, more, &["--out", path(&run)]].concat());
+        let rows = success(["predict", path(&run), "--data", path(&data), "--json"]);
+        let rows = rows.lines().map(|line| {
+            let row: Value = serde_json::from_str(line).unwrap();
+            let row = row["probabilities"].as_array().unwrap().clone();
+            row.iter()
+                .map(|p| p.as_f64().unwrap())
+                .collect::<Vec<f64>>()
+        });
+        let expected: Vec<f64> = rows.flatten().collect();
+        let file = root.path().join("model.onnx");
+        for samples in ["1", "2"] {
+            let onnx = ["export", path(&run), "--to", "onnx", "--samples", samples];
+            success([&onnx[..], &["--out", path(&file)]].concat());
+            let model = rten::Model::load_file(&file).unwrap();
+            let input = rten_tensor::Tensor::from_data(&[4, 784], images.clone());
+            let output = model.run_one(input.into(), None).unwrap();
+            let output: rten_tensor::Tensor<f32> = output.try_into().ok().unwrap();
+            let found = output.into_data();
+            assert_eq!(found.len(), expected.len());
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!(
+                    (f64::from(*found) - expected).abs() < SAME,
+                    "{name} {samples}"
+                );
+            }
+        }
+        let folder = root.path().join("dense");
+        success([
+            "export",
+            path(&run),
+            "--to",
+            "dense",
+            "--out",
+            path(&folder),
+        ]);
+        let text = fs::read_to_string(folder.join("network.py")).unwrap();
+        assert!(
+            text.contains("PixelUnshuffle(2)") && text.contains("MaxMin()"),
+            "{text}"
+        );
+        for to in ["edge", "c", "rust", "html"] {
+            let export = ["export", path(&run), "--to", to, "--out", path(&file)];
+            refusal(1, export, &["--certified", "--to onnx", "--to dense"]);
+        }
     }
 }
 

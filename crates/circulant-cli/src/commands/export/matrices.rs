@@ -57,7 +57,9 @@ impl Export {
         if self.to == Target::Dense {
             let network = plain(network.mean());
             let size: usize = image.iter().product();
-            let preparation = format!("`x` is [inputs, {size}], bytes divided by 255.");
+            let normalisation = &run.data_config().normalisation;
+            let preparation =
+                format!("`x` is [inputs, {size}], normalised as in training: {normalisation:?}.");
             return self.dense(&network.safetensors(), &network.snippet(&preparation));
         }
         let draw = |sample| network.sample(Noise::new(0, Purpose::Prediction, 0, sample));
