@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use burn::module::Module;
 use circulant::bayes::{Factor, Posterior};
+use circulant::models::OrthogonalNetwork;
 use circulant::noise::{Noise, Purpose};
 use circulant_edge::write::WrittenGaussian;
 
@@ -53,7 +54,7 @@ impl Export {
         let samples = self.samples_of_matrices()?;
         let run = LoadedCertified::open(&self.run)?;
         let (network, image) = (run.network.valid(), run.data().image());
-        let plain = |network| PlainOrthogonal::of(&network, image);
+        let plain = |network: OrthogonalNetwork| PlainOrthogonal::of(&network, image);
         if self.to == Target::Dense {
             let network = plain(network.mean());
             let size: usize = image.iter().product();

@@ -101,7 +101,7 @@ impl PlainNetwork {
         let network = run.network.valid().mean();
         let likelihood = network.likelihood();
         let mut posteriors = Posteriors::of(run.network.posteriors(), "layers.")?;
-        let outcome = match (schema.task, likelihood) {
+        let outcome = match (&schema.task, likelihood) {
             (TableTask::Counts { .. }, Likelihood::Poisson) => Outcome::Count,
             (TableTask::Regression { mean, deviation }, _) => {
                 // Of the variances of the draws, which are lognormal, the mean.
@@ -109,9 +109,9 @@ impl PlainNetwork {
                 let variance = logarithm.deviation.first().map_or(0.0, |s| s * s);
                 let noise = logarithm.mean.first().map(|mean| (mean + variance).exp());
                 let target = WrittenTarget {
-                    scale: deviation as f32,
-                    offset: mean as f32,
-                    noise: noise.unwrap_or(0.0) * deviation as f32,
+                    scale: *deviation as f32,
+                    offset: *mean as f32,
+                    noise: noise.unwrap_or(0.0) * *deviation as f32,
                 };
                 match likelihood {
                     Likelihood::GaussianPerInput => Outcome::ValueWithNoise(target),
