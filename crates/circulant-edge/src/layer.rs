@@ -2,10 +2,10 @@
 
 use circulant_core::{HalfPlane, HalfSpectrum};
 
-use crate::EdgeError;
 use crate::bytes::Cursor;
 use crate::gaussian::{Gaussian, Shape};
 use crate::sums;
+use crate::{EdgeError, PADDING};
 
 /// Values of a layer at most.
 pub(crate) const MAX_SIZE: usize = 1 << 20;
@@ -87,6 +87,9 @@ impl<'a> Layer<'a> {
         if padded > u16::from(kind == 2) {
             return Err(value("the padding of a layer", padded));
         }
+        if !PADDING && padded > 0 {
+            return Err(EdgeError::LeftOut { what: "padding" });
+        }
         let mut size = |what| cursor.size(what, MAX_SIZE);
         let mut padding = None;
         let (kind, weights, biases, shape) = match kind {
@@ -106,7 +109,7 @@ impl<'a> Layer<'a> {
                     limited(&[channels[0], grid[0], grid[1]])?,
                     limited(&[channels[1], grid[0], grid[1]])?,
                 ];
-                let sizes = if padded == 0 {
+                let sizes = if !PADDING || padded == 0 {
                     whole
                 } else {
                     let mut size = |what, whole| padded_size(cursor, what, whole, grid);

@@ -59,6 +59,8 @@ pub const OLDEST_VERSION: u16 = 2;
 pub(crate) const WEIGHTS: bool = cfg!(feature = "weights");
 /// Whether models may have other numbers than integers.
 pub(crate) const FLOATS: bool = cfg!(feature = "floats");
+/// Whether layers may have padding.
+pub(crate) const PADDING: bool = cfg!(feature = "padding");
 /// Whether outputs may be something else than classes.
 pub(crate) const VALUES: bool = cfg!(feature = "values");
 

@@ -17,6 +17,8 @@ pub(crate) const MEAN: usize = 3;
 pub(crate) struct Tally<'m, 'a, T> {
     pub(crate) model: Model<'a>,
     heads: &'m mut [Complex<T>],
+    /// From one part to the next: logits fill whole pairs.
+    stride: usize,
     pub(crate) draws: u32,
     expected_entropy: f32,
 }
@@ -56,6 +58,7 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
     pub(crate) fn new(model: Model<'a>, heads: &'m mut [Complex<T>]) -> Self {
         heads.fill(Complex::new(T::hold(0.0), T::hold(0.0)));
         Self {
+            stride: model.logits().next_multiple_of(2),
             model,
             heads,
             draws: 0,
@@ -74,8 +77,9 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
     }
 
     pub(crate) fn add_to(&mut self, part: usize, k: usize, value: f32) {
-        let sum = self.sum(part, k) + value;
-        self.put(part, k, sum);
+        let place = self.place(part, k);
+        let sum = get(self.heads, place).held() + value;
+        set(self.heads, place, T::hold(sum));
     }
 
     pub(crate) fn sum(&self, part: usize, k: usize) -> f32 {
@@ -88,8 +92,7 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
     }
 
     fn place(&self, part: usize, k: usize) -> usize {
-        // Logits fill whole pairs.
-        part * self.model.logits().next_multiple_of(2) + k
+        part * self.stride + k
     }
 
     /// Takes the logits of a draw.
@@ -200,7 +203,7 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
         }
         Prediction {
             outputs,
-            stride: self.model.logits().next_multiple_of(2),
+            stride: self.stride,
             class,
             predictive_entropy: entropy,
             expected_entropy: self.expected_entropy * share,

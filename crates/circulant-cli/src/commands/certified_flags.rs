@@ -21,10 +21,10 @@ pub struct CertifiedFlags {
     #[arg(long = "hidden-sizes", value_name = "N,...", value_delimiter = ',')]
     hidden: Vec<usize>,
     /// The length of the circulant blocks of these layers, 1 for dense ones [default: 1].
-    #[arg(long = "hidden-block", value_name = "N")]
+    #[arg(id = "hidden-block", long, value_name = "N")]
     block: Option<usize>,
     /// Images per step.
-    #[arg(long = "step-images", value_name = "N")]
+    #[arg(id = "step-images", long, value_name = "N")]
     batch: Option<usize>,
     /// Times all training images are seen.
     #[arg(long, value_name = "N")]

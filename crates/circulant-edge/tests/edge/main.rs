@@ -6,4 +6,5 @@ mod outcomes;
 mod padding;
 mod predictions;
 mod refusals;
+
 mod support;

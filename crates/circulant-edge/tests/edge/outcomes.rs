@@ -65,14 +65,18 @@ fn answers(bytes: &[u8], x: &[f32], draws: Option<Draws>, samples: u32) -> [f64;
                     radius: true,
                     ..Sampling::new(samples)
                 };
-                runtime.predict(Input::Floats(x), &sampling).unwrap()
+                runtime
+                    .predict(Input::Floats(x), &sampling)
+                    .expect("an answer")
             }
-            None => runtime.predict_moments(Input::Floats(x)).unwrap(),
+            None => runtime
+                .predict_moments(Input::Floats(x))
+                .expect("an answer"),
         };
         assert!(found.radius.is_none() && found.predictive_entropy == 0.0);
         [found.mean(0), found.deviation(0), found.noise(0)].map(f64::from)
     })
-    .unwrap()
+    .expect("an answer")
 }
 
 /// Draws within some ten standard errors of 40,000 of them, moments as said.
