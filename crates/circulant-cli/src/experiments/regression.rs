@@ -11,6 +11,7 @@ use circulant::models::{Likelihood, TargetNetwork};
 use circulant_data::{EncodedTable, Split, TableSchema, TableTask};
 use serde::Serialize;
 
+use super::certified::folder::CertifiedFolder;
 use super::config::{DataConfig, Inference};
 use super::folder::RunFolder;
 use super::intervals::IntervalReport;
@@ -115,6 +116,9 @@ impl LoadedRegression {
     /// Opens the folder of a run if it is a regression.
     pub fn open(path: &Path) -> anyhow::Result<Option<Self>> {
         if path.is_file() || !path.join(super::folder::CONFIG).is_file() {
+            return Ok(None);
+        }
+        if CertifiedFolder::is_at(path) {
             return Ok(None);
         }
         let folder = RunFolder::open(path)?;
