@@ -16,26 +16,18 @@ import gzip
 import json
 import os
 import struct
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from target import M0, M4F, ROOT, run, rust_target
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-M4F, M0 = "thumbv7em-none-eabihf", "thumbv6m-none-eabi"
 QEMU = ["-nographic", "-monitor", "none", "-serial", "none", "-M", "mps2-an386", "-icount", "shift=0"]
 QEMU += ["-semihosting-config", "enable=on,target=native"]
 INSTRUCTIONS_PER_TICK = 40  # one per nanosecond of virtual time, 25 MHz
-
-
-def run(command, **options):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}")
-    return done.stdout
 
 
 def idx(path):
@@ -56,16 +48,11 @@ def mnist(cache):
 
 def build_rust(model, memory, samples, folder, target=M4F, integers=False):
     """The program that draws so many networks, or with none of them computes moments."""
-    env = dict(os.environ, MODEL=str(model), MEMORY=str(memory), SAMPLES=str(max(samples, 1)), CARGO_TARGET_DIR=str(folder))
-    command = ["cargo", "build", "--release", "--target", target, "--manifest-path", HERE / "Cargo.toml"]
+    variables, flags = rust_target(target, folder)
+    env = dict(os.environ, MODEL=str(model), MEMORY=str(memory), SAMPLES=str(max(samples, 1)), CARGO_TARGET_DIR=str(folder), **variables)
+    command = ["cargo", "build", "--release", "--manifest-path", HERE / "Cargo.toml", *flags]
     features = ["fixed"] * integers + ["moments"] * (samples == 0)
     command += ["--features", ",".join(features)] if features else []
-    has = subprocess.run(["rustup", "target", "add", target], capture_output=True).returncode == 0
-    if not has:
-        compiler = Path(os.environ.get("RUSTC_WITH_SOURCE", folder / "rustc-with-source"))
-        run([ROOT / "tools/rustc-with-source.sh", compiler])
-        env |= {"RUSTC": str(compiler / "rustc"), "RUSTC_BOOTSTRAP": "1"}
-        command += ["-Zbuild-std=core,alloc"]
     run(command, env=env)
     return folder / target / "release/circulant-microcontroller"
 

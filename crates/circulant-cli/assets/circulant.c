@@ -18,7 +18,8 @@ typedef struct {
 typedef struct {
     int kind, activation;
     uint32_t size[4];
-    uint32_t inputs, outputs;
+    uint32_t inputs, outputs, whole; /* whole: outputs with those that are left out */
+    uint32_t rows;                   /* where the layer's rows begin among those of all layers */
     gaussian weights, bias;
 } layer;
 
@@ -30,8 +31,10 @@ static float rounding[2];
 static cpx input_values[CIRCULANT_COMPLEX], spectrum[CIRCULANT_COMPLEX], work[CIRCULANT_COMPLEX], sums[CIRCULANT_COMPLEX];
 static cpx prime_values[CIRCULANT_PRIME + 1];
 static float coordinates[CIRCULANT_COORDINATES], values[CIRCULANT_VALUES], next_values[CIRCULANT_VALUES];
-static float logits[CIRCULANT_CLASSES];
+static float logits[CIRCULANT_LOGITS];
 static cpx channel_sums[CIRCULANT_SUMS];
+/* Of every row of a half plane: its first coordinate, and how many of its bins are kept. */
+static uint32_t row_start[CIRCULANT_ROWS], row_kept[CIRCULANT_ROWS];
 
 static uint32_t u32_at(const uint8_t *p) {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -106,7 +109,7 @@ static void read_gaussian(gaussian *g, const uint8_t **at, uint32_t columns, uin
     }
     if (g->kind != 0) {
         if (g->format == 2) g->deviation_scale = f32_at(array(at, 1, 4));
-        deviations = g->sharing == 0 ? g->count : columns ? g->count / columns + columns : g->count / g->sharing;
+        deviations = g->sharing == 0 ? g->count : columns ? g->count / columns + columns : (g->count - 1) / g->sharing + 1;
         g->deviation = array(at, deviations, size);
     }
 }
@@ -121,10 +124,46 @@ static uint32_t crc32(const uint8_t *p, size_t count) {
     return ~crc;
 }
 
+/* The half plane of a grid: a bin is kept if its radius, as a whole number, is at most the limit. In the first column, and in the
+ * last one of an even width, a bin is the conjugate of that in row height - u: those of the rows above the middle have no coordinates,
+ * those of row 0 and of the middle one. */
+
+static uint64_t squared_part(uint32_t k, uint32_t n, uint32_t other) {
+    uint64_t part = (uint64_t)(2 * k > n ? n - k : k) * (other > 3 ? other / 2 : 1);
+    return part * part;
+}
+
+static uint32_t paired_coordinates(uint32_t u, uint32_t height) {
+    return u == 0 || 2 * u == height ? 1u : 2 * u > height ? 0u : 2u;
+}
+
+static void fill_rows(const layer *own, uint64_t limit) {
+    uint32_t height = own->size[2], width = own->size[3], last = width / 2, start = 0, u, v;
+    for (u = 0; u < height; u++) {
+        uint32_t kept = 0, paired;
+        for (v = 0; v <= last; v++) kept += squared_part(u, height, width) + squared_part(v, width, height) <= limit;
+        paired = (kept > 0 ? 1u : 0u) + (kept > last && last > 0 && 2 * last == width ? 1u : 0u);
+        row_start[own->rows + u] = start;
+        row_kept[own->rows + u] = kept;
+        start += 2 * (kept - paired) + paired * paired_coordinates(u, height);
+    }
+}
+
+/* Coordinates of a bin: where they begin, how many (none of one that is left out), and whether it is the conjugate. */
+static uint32_t bin_at(const layer *own, uint32_t u, uint32_t v, int *parts, int *conjugate) {
+    uint32_t height = own->size[2], width = own->size[3], paired = v == 0 || 2 * v == width, first;
+    *conjugate = paired && 2 * u > height;
+    if (*conjugate) u = height - u;
+    first = paired_coordinates(u, height);
+    *parts = v >= row_kept[own->rows + u] ? 0 : paired && first == 1u ? 1 : 2;
+    return row_start[own->rows + u] + (v == 0 ? 0 : first + 2 * (v - 1));
+}
+
 int circulant_init(void) {
     const uint8_t *p = circulant_model, *at;
+    uint32_t rows = 0;
     int l;
-    if (memcmp(p, "CIRC", 4) != 0 || u16_at(p + 4) != 2 || u32_at(p + 8) != CIRCULANT_MODEL_BYTES) return -1;
+    if (memcmp(p, "CIRC", 4) != 0 || u16_at(p + 4) != 3 || u32_at(p + 8) != CIRCULANT_MODEL_BYTES) return -1;
     if (crc32(p + 16, CIRCULANT_MODEL_BYTES - 16) != u32_at(p + 12)) return -1;
     plane_size = u32_at(p + 20) * u32_at(p + 24);
     unit = (int)(u16_at(p + 34) & 1u);
@@ -134,26 +173,38 @@ int circulant_init(void) {
     normalisation = p + 56;
     at = normalisation + 8 * (size_t)normalised;
     targets = at;
-    if (CIRCULANT_VALUES_TASK) at += 12 * CIRCULANT_CLASSES;
+    if (CIRCULANT_TASK == 1) at += 12 * CIRCULANT_CLASSES;
     bounds = u16_at(p + 34) & 2u ? at : NULL;
     if (bounds) at += 2 * CIRCULANT_CLASSES * (CIRCULANT_CLASSES - 1);
     for (l = 0; l < CIRCULANT_LAYERS; l++) {
         layer *own = &layers[l];
+        int padded;
         own->kind = at[0];
         own->activation = at[1];
+        padded = at[2];
         at += 4;
         own->size[0] = u32_at(at);
         own->size[1] = u32_at(at + 4);
         if (own->kind == 2) {
             own->size[2] = u32_at(at + 8);
             own->size[3] = u32_at(at + 12);
+            own->rows = rows;
+            rows += own->size[2];
+            fill_rows(own, (uint64_t)u32_at(at + 20) << 32 | u32_at(at + 16));
             at += 24;
             own->inputs = own->size[0] * own->size[2] * own->size[3];
             own->outputs = own->size[1] * own->size[2] * own->size[3];
+            own->whole = own->outputs;
+            if (padded) {
+                own->inputs = u32_at(at);
+                own->outputs = u32_at(at + 4);
+                at += 8;
+            }
         } else {
             at += 8;
             own->inputs = own->size[0];
             own->outputs = own->kind == 1 ? own->size[0] : own->size[1];
+            own->whole = own->outputs;
         }
         read_gaussian(&own->weights, &at, own->kind == 3 ? own->outputs : 0, own->size[0] * own->size[1]);
         read_gaussian(&own->bias, &at, 0, 1);
@@ -313,11 +364,12 @@ static void transform(const cpx *in, uint32_t stride, cpx *out, uint32_t n) {
     }
 }
 
-/* The whole transform of a real signal; only the first half is kept by those who call it. */
-static void real_forward(const float *x, cpx *half, uint32_t n) {
+/* The whole transform of a real signal of which there are so many values, and zeros behind them; only the first half is kept by those
+ * who call it. */
+static void real_forward(const float *x, uint32_t count, cpx *half, uint32_t n) {
     uint32_t t;
     for (t = 0; t < n; t++) {
-        work[t].re = x[t];
+        work[t].re = t < count ? x[t] : 0.0f;
         work[t].im = 0.0f;
     }
     fill_roots(n);
@@ -356,25 +408,13 @@ static void columns(cpx *plane, uint32_t height, uint32_t width, int inverse) {
     }
 }
 
-static void image_forward(const float *x, cpx *plane, uint32_t height, uint32_t width) {
+static void image_forward(const float *x, uint32_t count, cpx *plane, uint32_t height, uint32_t width) {
     uint32_t u, bins = width / 2 + 1;
-    for (u = 0; u < height; u++) real_forward(x + (size_t)u * width, plane + (size_t)u * bins, width);
-    columns(plane, height, bins, 0);
-}
-
-/* Coordinates of a bin of the half plane (no mask): where they begin, how many, and whether it is the conjugate. */
-static uint32_t bin_at(uint32_t u, uint32_t v, uint32_t height, uint32_t width, int *parts, int *conjugate) {
-    uint32_t row, start = 0, last = width / 2, paired = v == 0 || 2 * v == width, first;
-    *conjugate = paired && 2 * u > height;
-    if (*conjugate) u = height - u;
-    for (row = 0; row < u; row++) {
-        uint32_t own = 2 * row == 0 || 2 * row == height ? 1u : 2 * row > height ? 0u : 2u;
-        uint32_t ends = last > 0 && 2 * last == width ? 2u : 1u;
-        start += 2 * (last + 1 - ends) + ends * own;
+    for (u = 0; u < height; u++) {
+        uint32_t start = u * width < count ? u * width : count;
+        real_forward(x + start, count - start, plane + (size_t)u * bins, width);
     }
-    first = u == 0 || 2 * u == height ? 1u : 2 * u > height ? 0u : 2u;
-    *parts = paired && first == 1u ? 1 : 2;
-    return v == 0 ? start : start + first + 2 * (v - 1);
+    columns(plane, height, bins, 0);
 }
 
 static void load(const layer *first, const float *x) {
@@ -382,12 +422,15 @@ static void load(const layer *first, const float *x) {
     float scale;
     if (first->kind == 1) {
         bins = first->size[0] / 2 + 1;
-        real_forward(x, input_values, first->size[0]);
+        real_forward(x, first->size[0], input_values, first->size[0]);
         scale = 1.0f / (float)first->size[0];
     } else if (first->kind == 2) {
         uint32_t height = first->size[2], width = first->size[3];
         bins = height * (width / 2 + 1);
-        for (c = 0; c < first->size[0]; c++) image_forward(x + (size_t)c * height * width, input_values + (size_t)c * bins, height, width);
+        for (c = 0; c < first->size[0]; c++) {
+            uint32_t start = c * height * width;
+            image_forward(x + start, first->inputs - start, input_values + (size_t)c * bins, height, width);
+        }
         bins *= first->size[0];
         scale = 1.0f / (float)(height * width);
     } else {
@@ -417,7 +460,7 @@ static int folds(const layer *own) {
 
 static void add_bias_noise(const layer *own) {
     uint32_t out = own->size[1], height = own->size[2], width = own->size[3], bins = width / 2 + 1;
-    uint32_t u, v, o, parts = PARTS(&own->weights), each = own->bias.count / out;
+    uint32_t u, v, o, parts = PARTS(&own->weights), each = own->bias.count == out ? 1 : height * width;
     for (o = 0; o < out; o++) for (u = 0; u < height; u++) for (v = 0; v < bins; v++) {
         cpx *root_of = channel_sums + ((size_t)o * height * bins + u * bins + v) * parts + parts - 2;
         int real = (v == 0 || 2 * v == width) && (u == 0 || 2 * u == height);
@@ -431,10 +474,11 @@ static void add_bias_noise(const layer *own) {
 
 static void add_bias_means(const layer *own) {
     uint32_t out = own->size[1], height = own->size[2], width = own->size[3], bins = height * (width / 2 + 1);
-    uint32_t o, i, parts = PARTS(&own->weights), each = own->bias.count / out;
+    uint32_t o, i, parts = PARTS(&own->weights), count = height * width;
     for (o = 0; o < out; o++) {
-        for (i = 0; i < height * width; i++) next_values[i] = mean_at(&own->bias, each == 1 ? o : o * each + i);
-        image_forward(next_values, spectrum, height, width);
+        uint32_t there = own->bias.count == out || own->bias.count > (o + 1) * count ? count : own->bias.count - o * count;
+        for (i = 0; i < there; i++) next_values[i] = mean_at(&own->bias, own->bias.count == out ? o : o * count + i);
+        image_forward(next_values, there, spectrum, height, width);
         for (i = 0; i < bins; i++) add_scaled(&channel_sums[((size_t)o * bins + i) * parts], spectrum[i], 1.0f / (float)(height * width));
     }
 }
@@ -446,7 +490,7 @@ static void prepare_sums(const layer *own) {
     memset(channel_sums, 0, sizeof channel_sums);
     for (u = 0; u < height; u++) for (v = 0; v < bins; v++) {
         int count, conjugate, part, r;
-        uint32_t at = bin_at(u, v, height, width, &count, &conjugate);
+        uint32_t at = bin_at(own, u, v, &count, &conjugate);
         for (o = 0; o < out; o++) {
             cpx *sums_at = channel_sums + ((size_t)o * height * bins + u * bins + v) * parts;
             for (c = 0; c < in; c++) {
@@ -526,9 +570,9 @@ static void convolve(const layer *own, uint64_t seed, int64_t sample, int weight
             if (summed) draw_sums(own, o, sample);
             for (u = 0; !summed && u < height; u++) for (v = 0; v < bins; v++) {
                 int parts, conjugate;
-                uint32_t at = bin_at(u, v, height, width, &parts, &conjugate);
+                uint32_t at = bin_at(own, u, v, &parts, &conjugate);
                 cpx sum = {0.0f, 0.0f};
-                for (c = 0; c < in; c++) {
+                for (c = 0; parts > 0 && c < in; c++) {
                     cpx h, term;
                     h.re = coordinates[(at * in + c) * out + o];
                     h.im = parts == 2 ? coordinates[((at + 1) * in + c) * out + o] : 0.0f;
@@ -546,7 +590,7 @@ static void convolve(const layer *own, uint64_t seed, int64_t sample, int weight
 }
 
 static void add_bias(const layer *own, uint64_t seed, int64_t sample, int weights, float *out) {
-    uint32_t i, each = own->outputs / own->bias.count;
+    uint32_t i, each = own->bias.count == own->outputs ? 1 : own->whole / own->bias.count;
     float bias = 0.0f;
     start_values(&own->bias, seed, sample, weights);
     for (i = 0; i < own->outputs; i++) {
@@ -642,10 +686,20 @@ int circulant_predict(const uint8_t *bytes, const float *floats, const circulant
     for (s = 0; s < sampling->samples; s++) {
         float highest, total = 0.0f, moment = 0.0f;
         forward(values, sampling->seed, (int64_t)s, sampling->weights);
-        if (CIRCULANT_VALUES_TASK) {
+        if (CIRCULANT_TASK != 0) {
             for (k = 0; k < CIRCULANT_CLASSES; k++) {
-                float value = logits[k] * f32_at(targets + 12 * (size_t)k);
-                if (!isfinite(value)) return -1;
+                float value = logits[k], spread = logits[CIRCULANT_LOGITS - CIRCULANT_CLASSES + k];
+                if (!isfinite(value) || !isfinite(spread)) return -1;
+                if (CIRCULANT_TASK == 2) {
+                    /* Differences from the first rate keep their digits. */
+                    value = expf(value);
+                    if (s == 0) prediction->noise[k] = value;
+                    value -= prediction->noise[k];
+                } else {
+                    value *= f32_at(targets + 12 * (size_t)k);
+                    if (CIRCULANT_NOISE_PER_INPUT) prediction->noise[k] += expf(6.0f * tanhf(spread / 3.0f));
+                }
+                if (!isfinite(value * value)) return -1;
                 prediction->mean[k] += value;
                 squares[k] += value * value;
             }
@@ -672,9 +726,16 @@ int circulant_predict(const uint8_t *bytes, const float *floats, const circulant
         float p = prediction->mean[k] * share, variance = squares[k] * share - p * p;
         prediction->mean[k] = p;
         prediction->deviation[k] = variance > 0.0f ? sqrtf(variance) : 0.0f;
-        if (CIRCULANT_VALUES_TASK) {
+        if (CIRCULANT_TASK == 2) {
+            float rate = prediction->noise[k] + p;
+            prediction->mean[k] = rate > 0.0f ? rate : 0.0f;
+            prediction->noise[k] = sqrtf(prediction->mean[k]);
+            continue;
+        }
+        if (CIRCULANT_TASK == 1) {
+            float factor = CIRCULANT_NOISE_PER_INPUT ? sqrtf(prediction->noise[k] * share) : 1.0f;
             prediction->mean[k] += f32_at(targets + 12 * (size_t)k + 4);
-            prediction->noise[k] = f32_at(targets + 12 * (size_t)k + 8);
+            prediction->noise[k] = f32_at(targets + 12 * (size_t)k + 8) * factor;
             continue;
         }
         if (p > prediction->mean[prediction->class_]) prediction->class_ = k;

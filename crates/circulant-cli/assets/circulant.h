@@ -11,9 +11,9 @@
 
 /* What is known about one input; entropies are in nats. */
 typedef struct {
-    float mean[CIRCULANT_CLASSES];      /* probabilities of classes, or values, averaged over the networks drawn */
+    float mean[CIRCULANT_CLASSES];      /* probabilities of classes, values or rates of counts, averaged over the networks drawn */
     float deviation[CIRCULANT_CLASSES]; /* over the networks drawn */
-    float noise[CIRCULANT_CLASSES];     /* of values: the deviation that no amount of data removes */
+    float noise[CIRCULANT_CLASSES];     /* of values and counts: the deviation that no amount of data removes */
     float predictive_entropy;           /* of classes: all uncertainty */
     float expected_entropy;             /* of classes: what no amount of data removes */
     float radius;                       /* of the ball in which the mean network decides the same; -1: not known */

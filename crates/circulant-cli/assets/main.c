@@ -1,5 +1,5 @@
 /* Reads inputs of CIRCULANT_INPUTS bytes from stdin, or with a third argument of as many floats; per input a line of class,
- * probabilities, predictive and expected entropy and radius. Of values: per output mean, deviation and noise.
+ * probabilities, predictive and expected entropy and radius. Of values and counts: per output mean, deviation and noise.
  *
  *   cc -std=c99 -O2 -o network main.c circulant.c -lm && ./network < images.bin
  */
@@ -26,7 +26,7 @@ int main(int count, char **arguments) {
             fprintf(stderr, "usage: network [samples, 1 to 65536] [1 to draw weights] [floats] < inputs\n");
             return 1;
         }
-        if (CIRCULANT_VALUES_TASK) {
+        if (CIRCULANT_TASK != 0) {
             for (k = 0; k < CIRCULANT_CLASSES; k++) {
                 printf("%.9g %.9g %.9g%c", (double)prediction.mean[k], (double)prediction.deviation[k],
                        (double)prediction.noise[k], k + 1 < CIRCULANT_CLASSES ? ' ' : '\n');

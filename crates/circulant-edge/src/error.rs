@@ -85,14 +85,16 @@ impl fmt::Display for EdgeError {
                 f,
                 "expected a model that begins with CIRC, found something else; export one with `circulant export --to edge`"
             ),
-            Self::Version { found } if *found < crate::VERSION => write!(
+            Self::Version { found } if *found < crate::OLDEST_VERSION => write!(
                 f,
-                "expected a model of version {}, found version {found} of an older circulant; export the run again",
+                "expected a model of version {} or {}, found version {found} of an older circulant; export the run again",
+                crate::OLDEST_VERSION,
                 crate::VERSION
             ),
             Self::Version { found } => write!(
                 f,
-                "expected a model of version {}, found version {found} of a newer circulant; update this program",
+                "expected a model of version {} or {}, found version {found} of a newer circulant; update this program",
+                crate::OLDEST_VERSION,
                 crate::VERSION
             ),
             Self::Length { expected, found } => write!(

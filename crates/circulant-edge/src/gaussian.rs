@@ -148,7 +148,7 @@ impl<'a> Gaussian<'a> {
                 rows: count / columns,
                 columns,
             },
-            (length, Shape::Vector) if count.is_multiple_of(length) => Sharing::Runs(length),
+            (length, Shape::Vector) => Sharing::Runs(length),
             _ => return value("the sharing of deviations", shared.into()),
         };
         let mean = Values::read(cursor, format, groups, count)?;

@@ -2,10 +2,10 @@
 
 use circulant_core::{HalfPlane, HalfSpectrum};
 
-use crate::EdgeError;
 use crate::bytes::Cursor;
 use crate::gaussian::{Gaussian, Shape};
 use crate::sums;
+use crate::{EdgeError, PADDING};
 
 /// Values of a layer at most.
 pub(crate) const MAX_SIZE: usize = 1 << 20;
@@ -43,11 +43,24 @@ pub(crate) enum Kind {
     },
 }
 
+impl Kind {
+    /// Values of an input and of an output, with padding.
+    pub(crate) fn sizes(self) -> [usize; 2] {
+        match self {
+            Self::Circulant { length, .. } => [length; 2],
+            Self::Bccb { channels, grid, .. } => channels.map(|count| count * grid[0] * grid[1]),
+            Self::Dense { inputs, outputs } => [inputs, outputs],
+        }
+    }
+}
+
 /// One layer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layer<'a> {
     pub(crate) kind: Kind,
     pub(crate) activation: Activation,
+    /// Values of an input and of an output: those of the kind, but for padding behind the input and what is left out of the output.
+    pub(crate) sizes: [usize; 2],
     pub(crate) weights: Gaussian<'a>,
     pub(crate) bias: Gaussian<'a>,
 }
@@ -70,11 +83,15 @@ impl<'a> Layer<'a> {
             3 => Activation::MaxMin,
             other => return Err(value("an activation", other)),
         };
-        let reserved = cursor.u16()?;
-        if reserved != 0 {
-            return Err(value("the head of a layer", reserved));
+        let padded = cursor.u16()?;
+        if padded > u16::from(kind == 2) {
+            return Err(value("the padding of a layer", padded));
+        }
+        if !PADDING && padded > 0 {
+            return Err(EdgeError::LeftOut { what: "padding" });
         }
         let mut size = |what| cursor.size(what, MAX_SIZE);
+        let mut padding = None;
         let (kind, weights, biases, shape) = match kind {
             1 => {
                 let (length, modes) = (size("a length")?, size("the modes")?);
@@ -88,8 +105,20 @@ impl<'a> Layer<'a> {
                 let channels = [size("the channels")?, size("the channels")?];
                 let grid = [size("a height")?, size("a width")?];
                 let limit = cursor.u64()?;
-                limited(&[channels[0], grid[0], grid[1]])?;
-                limited(&[channels[1], grid[0], grid[1]])?;
+                let whole = [
+                    limited(&[channels[0], grid[0], grid[1]])?,
+                    limited(&[channels[1], grid[0], grid[1]])?,
+                ];
+                let sizes = if !PADDING || padded == 0 {
+                    whole
+                } else {
+                    let mut size = |what, whole| padded_size(cursor, what, whole, grid);
+                    [
+                        size("the inputs of a layer", whole[0])?,
+                        size("the outputs of a layer", whole[1])?,
+                    ]
+                };
+                padding = Some(sizes);
                 short(grid[0])?;
                 short(grid[1])?;
                 let plane = HalfPlane::with_limit(grid[0], grid[1], limit)?;
@@ -101,8 +130,7 @@ impl<'a> Layer<'a> {
                     grid,
                     limit,
                 };
-                let pixels = grid[0] * grid[1];
-                let biases = [channels[1], channels[1] * pixels];
+                let biases = [channels[1], sizes[1]];
                 let shape = Shape::Coordinates(channels[0] * channels[1]);
                 (kind, weights, biases, shape)
             }
@@ -129,6 +157,7 @@ impl<'a> Layer<'a> {
         Ok(Self {
             kind,
             activation,
+            sizes: padding.unwrap_or(kind.sizes()),
             weights,
             bias,
         })
@@ -136,20 +165,12 @@ impl<'a> Layer<'a> {
 
     /// Values of an input.
     pub(crate) fn inputs(&self) -> usize {
-        match self.kind {
-            Kind::Circulant { length, .. } => length,
-            Kind::Bccb { channels, grid, .. } => channels[0] * grid[0] * grid[1],
-            Kind::Dense { inputs, .. } => inputs,
-        }
+        self.sizes[0]
     }
 
     /// Values of an output.
     pub(crate) fn outputs(&self) -> usize {
-        match self.kind {
-            Kind::Circulant { length, .. } => length,
-            Kind::Bccb { channels, grid, .. } => channels[1] * grid[0] * grid[1],
-            Kind::Dense { outputs, .. } => outputs,
-        }
+        self.sizes[1]
     }
 
     /// Memory of the sums that this layer has as the first one, or zero.
@@ -165,7 +186,7 @@ impl<'a> Layer<'a> {
 
     /// What the layer needs, as the first one or behind others.
     pub(crate) fn sizes(&self, first: bool) -> Sizes {
-        let values = self.outputs().div_ceil(2);
+        let values = self.kind.sizes()[1].div_ceil(2);
         match self.kind {
             Kind::Circulant { length, .. } => {
                 let transform = transform_len(length);
@@ -243,6 +264,20 @@ fn short(length: usize) -> Result<(), EdgeError> {
         "a length with so large a prime factor",
         length as u64,
     ))
+}
+
+/// Values of an input or output with padding: no channel is all padding.
+fn padded_size(
+    cursor: &mut Cursor<'_>,
+    what: &'static str,
+    whole: usize,
+    grid: [usize; 2],
+) -> Result<usize, EdgeError> {
+    let found = cursor.size(what, whole)?;
+    if whole - found < grid[0] * grid[1] {
+        return Ok(found);
+    }
+    Err(value(what, found as u64))
 }
 
 /// The product of sizes, within the limit of a layer.

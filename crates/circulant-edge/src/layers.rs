@@ -90,6 +90,14 @@ pub(crate) fn load<T: Number>(
     Ok(())
 }
 
+/// Makes the output of the layer before the input of this one, with zeros for padding.
+pub(crate) fn hand_over<T: Number>(layer: &Layer<'_>, work: &mut Work<'_, T>) {
+    let pairs = layer.inputs().div_ceil(2);
+    let (values, padding) = work.between.split_at_mut(pairs);
+    values.copy_from_slice(&work.output[..pairs]);
+    padding.fill(Complex::new(T::zero(), T::zero()));
+}
+
 /// A hidden layer with its activation: fills `work.output`.
 #[inline(never)]
 pub(crate) fn hidden<T: Number>(
@@ -231,7 +239,11 @@ fn bccb<T: Number>(
 
 fn add_bias<T: Number>(layer: &Layer<'_>, draw: Option<Draw>, work: &mut Work<'_, T>) {
     let bias = &layer.bias;
-    let own = (layer.outputs() / bias.count.max(1)).max(1);
+    let own = if bias.count == layer.outputs() {
+        1
+    } else {
+        layer.kind.sizes()[1] / bias.count.max(1)
+    };
     let mut add = |part: usize, bias: T| {
         for index in part * own..(part + 1) * own {
             let value = get(work.output, index) + bias;

@@ -41,6 +41,7 @@ mod memory;
 pub mod model;
 pub mod moments;
 mod number;
+mod outcomes;
 mod pixels;
 mod prediction;
 mod runtime;
@@ -49,13 +50,19 @@ mod values;
 #[cfg(feature = "write")]
 pub mod write;
 
-/// The version of the format that this crate reads.
-pub const VERSION: u16 = 2;
+/// The version of the format that this crate writes and reads.
+pub const VERSION: u16 = 3;
+/// The oldest version that it reads, too.
+pub const OLDEST_VERSION: u16 = 2;
 
 /// Whether weights can be drawn as the desktop draws them.
 pub(crate) const WEIGHTS: bool = cfg!(feature = "weights");
 /// Whether models may have other numbers than integers.
 pub(crate) const FLOATS: bool = cfg!(feature = "floats");
+/// Whether layers may have padding.
+pub(crate) const PADDING: bool = cfg!(feature = "padding");
+/// Whether outputs may be something else than classes.
+pub(crate) const VALUES: bool = cfg!(feature = "values");
 
 pub use circulant_core::random::QUANTILES;
 pub use circulant_core::{Complex, Fixed};

@@ -69,7 +69,7 @@ impl Plan {
     /// What a model needs to draw this. Memory for weights suffices for sums.
     pub(crate) fn of(model: &Model<'_>, draws: Draws) -> Self {
         let mut plan = Self {
-            heads: HEADS * model.outputs().div_ceil(2),
+            heads: HEADS * model.logits().div_ceil(2),
             ..Self::default()
         };
         for (index, layer) in model.layers().enumerate() {
@@ -84,7 +84,7 @@ impl Plan {
                 let smaller = draws == Draws::Sums && sums > 0;
                 plan.input = if smaller { sums } else { sizes.input };
             } else if index + 1 < model.layer_count() {
-                plan.between = plan.between.max(layer.inputs().div_ceil(2));
+                plan.between = plan.between.max(layer.kind.sizes()[0].div_ceil(2));
             }
         }
         plan

@@ -5,23 +5,24 @@
 //! | bytes | |
 //! | --- | --- |
 //! | 4 | `CIRC` |
-//! | 2, 2 | version; task: 0 classes, 1 values |
+//! | 2, 2 | version, 3 (or 2, which has neither counts, noise per input nor padding); task: 0 classes, 1 values or counts |
 //! | 4, 4 | length of the file; CRC-32 of everything behind these 16 bytes |
 //! | 4, 4, 4 | channels, height, width of an input |
-//! | 4 | outputs |
-//! | 2, 2 | layers; flags: 1 bytes are divided by 255, 2 radii |
+//! | 4 | outputs `n` |
+//! | 2, 2 | layers; flags: 1 bytes are divided by 255, 2 radii, 4 noise per input, 8 counts |
 //! | 4 | posterior samples unless the caller says |
 //! | 4 | means and deviations of the normalisation: none, one per channel or one per input |
 //! | 4, 4 | rounding of the logits: per norm of the input, and besides (f32) |
 //! | 4 | bytes of the names |
 //! | 4 each | means, then deviations (f32) |
-//! | 12 each | per output of a task of values: scale, offset, deviation of the noise (f32) |
+//! | 12 each | per output that is a value: scale, offset, deviation of the noise (f32); with noise per input the last layer has `2 n` values, and the deviation of output `k` is this number times `exp(3 tanh(z_(n+k)/3))` |
 //! | 4 each | with radii: a Lipschitz bound of every difference of two logits, `(1,0), (2,0), (2,1), ...` (f32) |
-//! | | layers: kind (1 circulant, 2 BCCB or, with images of one row, block-circulant, 3 dense), activation (0 none, 1 tanh, 2 relu, 3 MaxMin of neighbours), two zeros; sizes; weights; bias |
+//! | | layers: kind (1 circulant, 2 BCCB or, with images of one row, block-circulant, 3 dense), activation (0 none, 1 tanh, 2 relu, 3 MaxMin of neighbours), padding (2: 0 none, 1 of a layer of kind 2); sizes; weights; bias |
 //! | | names of the outputs: a byte of length, UTF-8 |
 //!
-//! Sizes are length and modes; channels in and out, height, width and the largest radius of the mask (`HalfPlane::limit`, u64); inputs and outputs. A
-//! posterior is its kind (0 point, 1 independent, 2 low-rank), number format (0 f32, 1 f16, 2 int8), binary logarithm of
+//! Sizes are length and modes; channels in and out, height, width and the largest radius of the mask (`HalfPlane::limit`, u64), and with padding
+//! the values of its input, behind which zeros are added up to whole channels, and of its output, behind which values are left out;
+//! inputs and outputs. A posterior is its kind (0 point, 1 independent, 2 low-rank), number format (0 f32, 1 f16, 2 int8), binary logarithm of
 //! the block that shares a scale (255: the values of a coordinate share one), rank, count (4), stream of noise (2), sharing of
 //! deviations (2: 0 none; of a matrix 1, products of a number per row and a share per column; of a vector how many neighbours have
 //! the same; int8 alone); then the mean, the low-rank factor `[count, rank]` and the deviations, arrays that are filled up to a
@@ -31,7 +32,7 @@ use crate::bytes::{Cursor, crc32, f32_at};
 use crate::layer::{Activation, Kind, Layer, MAX_SIZE, limited, value};
 use crate::memory::Plan;
 use crate::runtime::Draws;
-use crate::{EdgeError, VERSION};
+use crate::{EdgeError, OLDEST_VERSION, VALUES, VERSION};
 
 /// Bytes before what the checksum covers.
 pub(crate) const PREFIX: usize = 16;
@@ -41,6 +42,10 @@ pub(crate) const MAGIC: &[u8; 4] = b"CIRC";
 pub(crate) const UNIT: u16 = 1;
 /// The file has Lipschitz bounds.
 pub(crate) const RADII: u16 = 2;
+/// The noise of a value depends on the input.
+pub(crate) const NOISE: u16 = 4;
+/// Values are counts. What the checksum covers says so, not the task.
+pub(crate) const COUNTS: u16 = 8;
 
 /// Layers at most.
 const MAX_LAYERS: u16 = 64;
@@ -54,6 +59,8 @@ pub enum Task {
     Classes,
     /// Real values.
     Values,
+    /// Logarithms of the rates of counts.
+    Counts,
 }
 
 /// A model that was checked. It borrows the bytes and copies nothing.
@@ -62,6 +69,8 @@ pub struct Model<'a> {
     task: Task,
     image: [usize; 3],
     outputs: usize,
+    /// Whether the last layer has the noise of every output besides.
+    noise: bool,
     layer_count: usize,
     pub(crate) unit: bool,
     samples: u32,
@@ -82,11 +91,12 @@ impl<'a> Model<'a> {
             return Err(EdgeError::Magic);
         }
         let version = cursor.u16()?;
-        if version != VERSION {
+        if !(OLDEST_VERSION..=VERSION).contains(&version) {
             return Err(EdgeError::Version { found: version });
         }
         let task = match cursor.u16()? {
             0 => Task::Classes,
+            1 if !VALUES => return Err(EdgeError::LeftOut { what: "values" }),
             1 => Task::Values,
             other => return Err(value("the task", other)),
         };
@@ -121,9 +131,20 @@ impl<'a> Model<'a> {
             return Err(value("the layers", layer_count));
         }
         let flags = cursor.u16()?;
-        if flags & !(UNIT | RADII) != 0 {
+        let noise = flags & NOISE != 0;
+        let allowed = match task {
+            Task::Classes => UNIT | RADII,
+            _ if noise => UNIT | NOISE,
+            _ => UNIT | COUNTS,
+        };
+        if flags & !allowed != 0 {
             return Err(value("the flags", flags));
         }
+        let task = if flags & COUNTS != 0 {
+            Task::Counts
+        } else {
+            task
+        };
         let samples = cursor.u32()?;
         check_samples(samples)?;
         let normalised = cursor.u32()? as usize;
@@ -141,13 +162,11 @@ impl<'a> Model<'a> {
             return Err(value("a deviation of the normalisation", 0_u8));
         }
         let targets = match task {
-            Task::Classes => &[],
+            Task::Classes | Task::Counts => &[],
             Task::Values => floats(&mut cursor, 3 * outputs, "the scales of the outputs")?,
         };
         let radii = if flags & RADII == 0 {
             None
-        } else if task == Task::Values {
-            return Err(value("the flags", flags));
         } else {
             let pairs = outputs * (outputs - 1) / 2;
             let bounds = floats(&mut cursor, pairs, "the Lipschitz bounds")?;
@@ -169,10 +188,15 @@ impl<'a> Model<'a> {
             }
             width = layer.outputs();
         }
-        if width != outputs {
+        let expected = if VALUES && noise {
+            2 * outputs
+        } else {
+            outputs
+        };
+        if width != expected {
             return Err(EdgeError::Mismatch {
                 what: "the outputs of the last layer",
-                expected: outputs,
+                expected,
                 found: width,
             });
         }
@@ -188,6 +212,7 @@ impl<'a> Model<'a> {
             task,
             image,
             outputs,
+            noise,
             layer_count: layer_count.into(),
             unit: flags & UNIT != 0,
             samples,
@@ -249,7 +274,22 @@ impl<'a> Model<'a> {
 
     /// What the outputs are.
     pub fn task(&self) -> Task {
-        self.task
+        // What was left out is nowhere else.
+        if VALUES { self.task } else { Task::Classes }
+    }
+
+    /// Whether the noise of a value depends on the input.
+    pub fn has_noise_per_input(&self) -> bool {
+        VALUES && self.noise
+    }
+
+    /// Values of the last layer.
+    pub(crate) fn logits(&self) -> usize {
+        if self.has_noise_per_input() {
+            2 * self.outputs
+        } else {
+            self.outputs
+        }
     }
 
     /// `[channels, height, width]` of an input.
@@ -262,7 +302,7 @@ impl<'a> Model<'a> {
         self.image[0] * self.image[1] * self.image[2]
     }
 
-    /// The number of classes or of values.
+    /// The number of classes, of values or of counts.
     pub fn outputs(&self) -> usize {
         self.outputs
     }

@@ -40,8 +40,7 @@ pub(crate) fn predict<'m, T: Number>(
             break;
         }
         if let Origin::Between = from {
-            let pairs = layer.inputs().div_ceil(2);
-            work.between[..pairs].copy_from_slice(&work.output[..pairs]);
+            layers::hand_over(&layer, work);
         }
         let last = index + 2 == model.layer_count();
         if last && layer.activation == Activation::Tanh && spread(&layer, from, 0) > 0.0 {

@@ -45,15 +45,22 @@ impl<'a, 'i> Pixels<'a, 'i> {
         [1.0 / (divisor * deviation), -mean / deviation]
     }
 
+    /// Value `index`; zero behind the last one, where layers are padded.
     pub(crate) fn at<T: Number>(&self, index: usize) -> T {
         match self.source {
             Input::Bytes(bytes) => {
+                let Some(byte) = bytes.get(index) else {
+                    return T::zero();
+                };
                 let [scale, offset] = self.common.unwrap_or_else(|| self.affine(index));
-                T::pixel(bytes[index], scale, offset)
+                T::pixel(*byte, scale, offset)
             }
             Input::Floats(floats) => {
+                let Some(value) = floats.get(index) else {
+                    return T::zero();
+                };
                 let (mean, deviation) = self.model.normalisation(index);
-                T::single((floats[index] - mean) / deviation)
+                T::single((value - mean) / deviation)
             }
         }
     }

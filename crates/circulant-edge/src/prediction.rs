@@ -6,6 +6,7 @@ use crate::EdgeError;
 use crate::memory::{get, set};
 use crate::model::{Model, Task};
 use crate::number::Number;
+use crate::outcomes;
 
 /// The parts of the memory for outputs: logits, and sums over draws.
 pub(crate) const SUMS: usize = 1;
@@ -14,20 +15,24 @@ pub(crate) const MEAN: usize = 3;
 
 /// Sums over draws.
 pub(crate) struct Tally<'m, 'a, T> {
-    model: Model<'a>,
+    pub(crate) model: Model<'a>,
     heads: &'m mut [Complex<T>],
-    draws: u32,
+    /// From one part to the next: logits fill whole pairs.
+    stride: usize,
+    pub(crate) draws: u32,
     expected_entropy: f32,
 }
 
 /// What a network says about one input.
 ///
 /// Probabilities are those of classes, averaged over posterior samples; entropies are in nats. For a
-/// task of values, see [`Self::mean`], [`Self::deviation`] and [`Self::noise`].
+/// task of values or counts, see [`Self::mean`], [`Self::deviation`] and [`Self::noise`].
 #[derive(Debug, Clone, Copy)]
 pub struct Prediction<'m, T> {
     heads: &'m [Complex<T>],
     outputs: usize,
+    /// From one part to the next.
+    stride: usize,
     task: Task,
     /// The most probable class, the first of equals.
     pub class: usize,
@@ -53,6 +58,7 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
     pub(crate) fn new(model: Model<'a>, heads: &'m mut [Complex<T>]) -> Self {
         heads.fill(Complex::new(T::hold(0.0), T::hold(0.0)));
         Self {
+            stride: model.logits().next_multiple_of(2),
             model,
             heads,
             draws: 0,
@@ -62,23 +68,31 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
 
     /// Where the logits of the next draw go.
     pub(crate) fn logits(&mut self) -> &mut [Complex<T>] {
-        let outputs = self.model.outputs();
-        &mut self.heads[..outputs.div_ceil(2)]
+        let logits = self.model.logits();
+        &mut self.heads[..logits.div_ceil(2)]
     }
 
-    fn logit(&self, k: usize) -> f32 {
+    pub(crate) fn logit(&self, k: usize) -> f32 {
         get(self.heads, k).to_single()
     }
 
-    fn add_to(&mut self, part: usize, k: usize, value: f32) {
+    pub(crate) fn add_to(&mut self, part: usize, k: usize, value: f32) {
         let place = self.place(part, k);
         let sum = get(self.heads, place).held() + value;
         set(self.heads, place, T::hold(sum));
     }
 
+    pub(crate) fn sum(&self, part: usize, k: usize) -> f32 {
+        get(self.heads, self.place(part, k)).held()
+    }
+
+    pub(crate) fn put(&mut self, part: usize, k: usize, value: f32) {
+        let place = self.place(part, k);
+        set(self.heads, place, T::hold(value));
+    }
+
     fn place(&self, part: usize, k: usize) -> usize {
-        // Logits fill whole pairs.
-        part * self.model.outputs().next_multiple_of(2) + k
+        part * self.stride + k
     }
 
     /// Takes the logits of a draw.
@@ -86,14 +100,8 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
     pub(crate) fn add(&mut self) -> Result<(), EdgeError> {
         let outputs = self.model.outputs();
         self.draws += 1;
-        if self.model.task() == Task::Values {
-            for k in 0..outputs {
-                // Squares without the offset keep their digits.
-                let value = finite(self.logit(k))? * self.model.target(k)[0];
-                self.add_to(SUMS, k, value);
-                self.add_to(SQUARES, k, value * value);
-            }
-            return Ok(());
+        if self.model.task() != Task::Classes {
+            return outcomes::add(self);
         }
         let mut highest = f32::NEG_INFINITY;
         for k in 0..outputs {
@@ -126,26 +134,17 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
     /// Takes mean and variance of the logits in the place of draws.
     pub(crate) fn add_gaussian(&mut self) -> Result<(), EdgeError> {
         let outputs = self.model.outputs();
-        if self.model.task() == Task::Values {
-            for k in 0..outputs {
-                let [scale, _, _] = self.model.target(k);
-                let (sums, squares) = (self.place(SUMS, k), self.place(SQUARES, k));
-                let mean = finite(get(self.heads, sums).held())? * scale;
-                let variance = finite(get(self.heads, squares).held())? * scale * scale;
-                set(self.heads, sums, T::hold(mean));
-                set(self.heads, squares, T::hold(variance + mean * mean));
-            }
+        if self.model.task() != Task::Classes {
             self.draws = 1;
-            return Ok(());
+            return outcomes::add_gaussian(self);
         }
         for k in 0..outputs {
-            let (sums, squares) = (self.place(SUMS, k), self.place(SQUARES, k));
-            let variance = finite(get(self.heads, squares).held())?;
+            let variance = finite(self.sum(SQUARES, k))?;
             let shrink = elementary::root(1.0 + variance * core::f32::consts::FRAC_PI_8);
-            let logit = finite(get(self.heads, sums).held())? / shrink;
+            let logit = finite(self.sum(SUMS, k))? / shrink;
             set(self.heads, k, T::single(logit));
-            set(self.heads, sums, T::hold(0.0));
-            set(self.heads, squares, T::hold(0.0));
+            self.put(SUMS, k, 0.0);
+            self.put(SQUARES, k, 0.0);
         }
         self.add()
     }
@@ -156,8 +155,7 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
         let mut class = 0;
         for k in 0..outputs {
             let logit = finite(self.logit(k))?;
-            let place = self.place(MEAN, k);
-            set(self.heads, place, T::hold(logit));
+            self.put(MEAN, k, logit);
             if logit > self.logit(class) {
                 class = k;
             }
@@ -183,25 +181,19 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
     }
 
     /// What the draws say together.
-    pub(crate) fn finish(self, radius: Option<Radius>) -> Prediction<'m, T> {
+    pub(crate) fn finish(mut self, radius: Option<Radius>) -> Prediction<'m, T> {
         let outputs = self.model.outputs();
         let share = 1.0 / self.draws.max(1) as f32;
         let (mut class, mut best, mut entropy) = (0, f32::NEG_INFINITY, 0.0);
         for k in 0..outputs {
-            let (sums, squares) = (self.place(SUMS, k), self.place(SQUARES, k));
-            let mean = get(self.heads, sums).held() * share;
-            let square = get(self.heads, squares).held() * share;
+            let mut mean = self.sum(SUMS, k) * share;
+            let square = self.sum(SQUARES, k) * share;
             let variance = (square - mean * mean).max(0.0);
-            let mean = match self.model.task() {
-                Task::Classes => mean,
-                Task::Values => mean + self.model.target(k)[1],
-            };
-            set(self.heads, sums, T::hold(mean));
-            set(self.heads, squares, T::hold(elementary::root(variance)));
-            if self.model.task() == Task::Values {
-                let place = self.place(MEAN, k);
-                set(self.heads, place, T::hold(self.model.target(k)[2]));
+            if self.model.task() != Task::Classes {
+                mean = outcomes::finish(&mut self, k, mean, share);
             }
+            self.put(SUMS, k, mean);
+            self.put(SQUARES, k, elementary::root(variance));
             if mean > best {
                 (class, best) = (k, mean);
             }
@@ -211,6 +203,7 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
         }
         Prediction {
             outputs,
+            stride: self.stride,
             class,
             predictive_entropy: entropy,
             expected_entropy: self.expected_entropy * share,
@@ -221,7 +214,7 @@ impl<'m, 'a, T: Number> Tally<'m, 'a, T> {
     }
 }
 
-fn finite(logit: f32) -> Result<f32, EdgeError> {
+pub(crate) fn finite(logit: f32) -> Result<f32, EdgeError> {
     if logit.is_finite() {
         Ok(logit)
     } else {
@@ -230,20 +223,21 @@ fn finite(logit: f32) -> Result<f32, EdgeError> {
 }
 
 impl<T: Number> Prediction<'_, T> {
-    /// The average of output `k` over the samples: the probability of a class, or a value.
+    /// The average of output `k` over the samples: the probability of a class, a value, or the rate of a count.
     pub fn mean(&self, k: usize) -> f32 {
         self.part(SUMS, k)
     }
 
-    /// Its standard deviation over the samples: of a value, what more data would remove.
+    /// Its standard deviation over the samples: of a value or a rate, what more data would remove.
     pub fn deviation(&self, k: usize) -> f32 {
         self.part(SQUARES, k)
     }
 
-    /// The standard deviation of the noise around value `k`: what no amount of data removes. Zero for a class.
+    /// The standard deviation of the noise around value `k`, or of a count of its rate: what no amount of data removes. Zero for a
+    /// class.
     pub fn noise(&self, k: usize) -> f32 {
         match self.task {
-            Task::Values => self.part(MEAN, k),
+            Task::Values | Task::Counts => self.part(MEAN, k),
             Task::Classes => 0.0,
         }
     }
@@ -251,13 +245,13 @@ impl<T: Number> Prediction<'_, T> {
     /// The logit of class `k` at the posterior's mean, if a radius was asked for.
     pub fn mean_logit(&self, k: usize) -> f32 {
         match self.task {
-            Task::Values => 0.0,
+            Task::Values | Task::Counts => 0.0,
             Task::Classes => self.part(MEAN, k),
         }
     }
 
     fn part(&self, part: usize, k: usize) -> f32 {
-        let place = part * self.outputs.next_multiple_of(2) + k.min(self.outputs - 1);
+        let place = part * self.stride + k.min(self.outputs - 1);
         get(self.heads, place).held()
     }
 

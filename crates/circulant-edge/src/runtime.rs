@@ -280,8 +280,7 @@ fn logits<T: Number>(
             return Ok(());
         }
         if let Origin::Between = from {
-            let pairs = layer.inputs().div_ceil(2);
-            work.between[..pairs].copy_from_slice(&work.output[..pairs]);
+            layers::hand_over(layer, work);
         }
         layers::hidden(layer, own, from, draw, bound, work)?;
         bound = (layer.activation == Activation::Tanh).then_some(1.0);

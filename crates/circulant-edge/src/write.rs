@@ -8,7 +8,7 @@ use crate::VERSION;
 use crate::bytes::crc32;
 use crate::gaussian::{COORDINATES, Gaussian};
 use crate::layer::Activation;
-use crate::model::{MAGIC, Model, PREFIX, RADII, Task, UNIT};
+use crate::model::{COUNTS, MAGIC, Model, NOISE, PREFIX, RADII, Task, UNIT};
 use crate::values::{Format, Groups};
 
 mod integers;
@@ -70,7 +70,7 @@ pub struct WrittenTarget {
     pub scale: f32,
     /// Plus.
     pub offset: f32,
-    /// The standard deviation of the noise around it.
+    /// The standard deviation of the noise around it; where noise depends on the input, what `exp(3 tanh(u/3))` is multiplied by.
     pub noise: f32,
 }
 
@@ -85,6 +85,7 @@ pub struct ModelWriter {
     samples: u32,
     normalisation: WrittenNormalisation,
     targets: Vec<WrittenTarget>,
+    noise: bool,
     radii: Option<WrittenRadii>,
     layers: Vec<u8>,
     layer_count: u16,
@@ -103,6 +104,7 @@ impl ModelWriter {
             samples: 8,
             normalisation: WrittenNormalisation::default(),
             targets: Vec::new(),
+            noise: false,
             radii: None,
             layers: Vec::new(),
             layer_count: 0,
@@ -124,6 +126,17 @@ impl ModelWriter {
     pub fn targets(&mut self, targets: Vec<WrittenTarget>) {
         self.task = Task::Values;
         self.targets = targets;
+    }
+
+    /// Real outputs whose noise depends on the input: the read-out has twice as many values, the second half for the noise.
+    pub fn targets_with_noise_per_input(&mut self, targets: Vec<WrittenTarget>) {
+        self.targets(targets);
+        self.noise = true;
+    }
+
+    /// Counts in the place of classes: outputs are logarithms of rates.
+    pub fn counts(&mut self) {
+        self.task = Task::Counts;
     }
 
     /// What radii rest on.
@@ -170,7 +183,27 @@ impl ModelWriter {
         weights: &WrittenGaussian,
         bias: &WrittenGaussian,
     ) {
+        let sizes = channels.map(|count| count.saturating_mul(grid[0].saturating_mul(grid[1])));
+        self.padded_bccb(channels, grid, sizes, cutoff, weights, bias);
+    }
+
+    /// A hidden BCCB layer of so many inputs and outputs: zeros fill up the last channel of the input, and values at the end of the last
+    /// channel of the output are left out.
+    pub fn padded_bccb(
+        &mut self,
+        channels: [usize; 2],
+        grid: [usize; 2],
+        sizes: [usize; 2],
+        cutoff: f64,
+        weights: &WrittenGaussian,
+        bias: &WrittenGaussian,
+    ) {
+        let pixels = grid[0].saturating_mul(grid[1]);
+        let padded = sizes != channels.map(|count| count.saturating_mul(pixels));
         self.head(2, self.activation);
+        if padded && let [.., padding, _] = self.layers.as_mut_slice() {
+            *padding = 1;
+        }
         for size in channels.into_iter().chain(grid) {
             self.size(size);
         }
@@ -178,13 +211,20 @@ impl ModelWriter {
         let plane = HalfPlane::with_radius(grid[0], grid[1], cutoff);
         let limit = plane.as_ref().map_or(u64::MAX, HalfPlane::limit);
         self.layers.extend_from_slice(&limit.to_le_bytes());
+        if padded {
+            sizes.into_iter().for_each(|size| self.size(size));
+        }
         let run = channels[0].saturating_mul(channels[1]);
         let places = match plane {
             Ok(plane) if run >= FEWEST => Places::Coordinates { plane, run },
             _ => Places::Vector(1),
         };
         self.gaussian(weights, &places);
-        let positions = bias.mean.len() / channels[1].max(1);
+        let positions = if bias.mean.len() == channels[1] {
+            1
+        } else {
+            pixels
+        };
         self.gaussian(bias, &Places::Vector(positions));
     }
 
@@ -206,7 +246,7 @@ impl ModelWriter {
 
     /// The last layer, weights `[inputs, outputs]`.
     pub fn read_out(&mut self, inputs: usize, weights: &WrittenGaussian, bias: &WrittenGaussian) {
-        let sizes = [inputs, self.outputs];
+        let sizes = [inputs, self.outputs * if self.noise { 2 } else { 1 }];
         self.dense(sizes, Activation::Identity, weights, bias);
     }
 
@@ -319,7 +359,7 @@ impl ModelWriter {
     pub fn finish(&self) -> Vec<u8> {
         let mut bytes = Vec::from(MAGIC.as_slice());
         bytes.extend(VERSION.to_le_bytes());
-        bytes.extend(u16::from(self.task == Task::Values).to_le_bytes());
+        bytes.extend(u16::from(self.task != Task::Classes).to_le_bytes());
         bytes.extend([0; 8]);
         for size in self.image.into_iter().chain([self.outputs]) {
             bytes.extend(word(size));
@@ -327,7 +367,9 @@ impl ModelWriter {
         bytes.extend(self.layer_count.to_le_bytes());
         let unit = if self.normalisation.unit { UNIT } else { 0 };
         let radii = if self.radii.is_some() { RADII } else { 0 };
-        bytes.extend((unit | radii).to_le_bytes());
+        let noise = if self.noise { NOISE } else { 0 };
+        let counts = if self.task == Task::Counts { COUNTS } else { 0 };
+        bytes.extend((unit | radii | noise | counts).to_le_bytes());
         bytes.extend(self.samples.to_le_bytes());
         bytes.extend(word(self.normalisation.mean.len()));
         let rounding = self.radii.as_ref().map_or([0.0; 2], |radii| radii.rounding);

@@ -22,10 +22,10 @@ pub struct CertifiedFlags {
     #[arg(long = "hidden-sizes", value_name = "N,...", value_delimiter = ',')]
     hidden: Vec<usize>,
     /// The length of the circulant blocks of these layers, 1 for dense ones [default: 1].
-    #[arg(long = "hidden-block", value_name = "N")]
+    #[arg(id = "hidden-block", long, value_name = "N")]
     block: Option<usize>,
     /// Images per step.
-    #[arg(long = "step-images", value_name = "N")]
+    #[arg(id = "step-images", long, value_name = "N")]
     batch: Option<usize>,
     /// The pixel that becomes zero, between 0 and 1: the nearer images are to it, the smaller are the rounding errors that certificates
     /// allow for [default: 0.5 for cifar10, else 0].

@@ -2,32 +2,36 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail, ensure};
-use circulant::bayes::{Factor, Posterior};
-use circulant::noise::{Noise, Purpose};
+use anyhow::bail;
 use circulant_data::{ImageSet, Pixels, Split};
-use circulant_edge::write::{WrittenGaussian, WrittenNormalisation};
+use circulant_edge::write::WrittenNormalisation;
 use circulant_edge::{Draws, Format, Model};
 use clap::{Args, ValueEnum};
-use serde::Serialize;
 
+use self::matrices::drawn;
+use self::report::{ExportOutput, Rows};
 use super::output::{json_line, print};
 use super::reading::Reading;
+use crate::experiments::certified::folder::CertifiedFolder;
 use crate::experiments::config::{DataConfig, Draw};
 use crate::experiments::evaluation::Sampling;
-use crate::experiments::exporting::agreement::{self, AgreementRow, Inputs, ValueRow};
+use crate::experiments::exporting::agreement::{self, Inputs};
 use crate::experiments::exporting::network::PlainNetwork;
-use crate::experiments::exporting::{device, matrices, onnx, page, source};
+use crate::experiments::exporting::{device, page, source};
 use crate::experiments::loaded::{LoadedRun, TrainedRun};
 use crate::experiments::regression::LoadedRegression;
 use crate::files::write;
 
+mod matrices;
+mod report;
+
 /// Export a trained network: for a device, as C, as a Rust crate, as ONNX, as dense layers, as a page.
 ///
 /// `edge`, `c`, `rust` and `html` keep the posterior: they draw networks where they run, and say what they do not know.
-/// `onnx` and `dense` have no Fourier transforms, only matrix products, so that everything can run them. Where the run's test
-/// images or held-out rows are at hand, a table compares the exported network with this program. Classes and numbers can be
-/// exported; of a table the device takes the columns as they are, in order, one input per level of a category.
+/// `onnx` and `dense` have no Fourier transforms, only matrix products or convolutions, so that everything can run them. Where the run's
+/// test images or held-out rows are at hand, a table compares the exported network with this program. Classes, numbers (with noise of
+/// one deviation or one that depends on the row) and counts can be exported; of a table the device takes the columns as they are, in
+/// order, one input per level of a category. Runs of `train --certified` leave as `onnx` and `dense`.
 #[derive(Args)]
 #[command(after_help = "What --out is:
   edge   a .circ file for the crate circulant-edge (no_std), from flash as it is
@@ -91,27 +95,6 @@ enum Quantisation {
     Int8,
 }
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct ExportOutput {
-    out: PathBuf,
-    bytes: usize,
-    /// Complex numbers for drawing weights, and for drawing sums alone.
-    memory: Option<usize>,
-    memory_for_sums: Option<usize>,
-    samples: u32,
-    images: Option<usize>,
-    rows: Rows,
-}
-
-/// The comparison: of classes or of numbers.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Rows {
-    Classes(Vec<AgreementRow>),
-    Values(Vec<ValueRow>),
-}
-
 /// Test images with their classes.
 struct TestImages {
     set: ImageSet,
@@ -121,6 +104,9 @@ struct TestImages {
 impl Export {
     /// Runs the command.
     pub fn run(&self) -> anyhow::Result<()> {
+        if CertifiedFolder::is_at(&self.run) {
+            return self.orthogonal();
+        }
         if let Some(run) = LoadedRegression::open(&self.run)? {
             return self.numbers(&run);
         }
@@ -152,7 +138,7 @@ impl Export {
                 return self.matrices(&network, "standardised as in training", draw);
             }
             Target::Html => bail!(
-                "{}: a page shows classes of images, and this run predicts numbers; use --to edge, c, rust or onnx",
+                "{}: a page shows classes of images, and this run predicts numbers; use --to edge, c, rust, onnx or dense",
                 self.run.display()
             ),
             Target::Edge | Target::C | Target::Rust => {}
@@ -308,144 +294,11 @@ impl Export {
         self.report(&self.output(&bytes, samples, compared, Rows::Classes(rows))?)
     }
 
-    fn matrices(
-        &self,
-        network: &PlainNetwork,
-        normalised: &str,
-        draw: impl FnOnce(u32) -> anyhow::Result<Vec<Vec<matrices::Matrix>>>,
-    ) -> anyhow::Result<()> {
-        ensure!(
-            matches!(self.quantise, None | Some(Quantisation::F32)),
-            "--quantise: matrices are f32; leave the flag out, or use --to edge"
-        );
-        let samples = self.samples.unwrap_or(1);
-        let (path, bytes) = if self.to == Target::Dense {
-            ensure!(
-                samples == 1,
-                "--samples: dense layers are those of the posterior's mean; use --to onnx for an average of networks"
-            );
-            let matrices = matrices::matrices(network)?;
-            let bytes = matrices::safetensors(&matrices);
-            let inputs = network.layers[0].map.sizes()[0];
-            let mut preparation = format!("`x` is [inputs, {inputs}], {normalised}.");
-            if let Some(target) = network.target {
-                preparation.push_str(&format!(
-                    " The target is {} times the output plus {}, with noise of the deviation {}.",
-                    target.scale, target.offset, target.noise
-                ));
-            }
-            let snippet = matrices::snippet(network, &preparation);
-            let files: [(&str, &[u8]); 2] = [
-                ("network.safetensors", &bytes),
-                ("network.py", snippet.as_bytes()),
-            ];
-            source::folder(&self.out, &files)?;
-            (self.out.join("network.py"), bytes.len())
-        } else {
-            let draws = if samples == 1 {
-                vec![matrices::matrices(network)?]
-            } else {
-                draw(samples)?
-            };
-            let bytes = onnx::model(&draws, network.target);
-            write(&self.out, &bytes)?;
-            (self.out.clone(), bytes.len())
-        };
-        let output = ExportOutput {
-            out: path,
-            bytes,
-            memory: None,
-            memory_for_sums: None,
-            samples,
-            images: None,
-            rows: Rows::Classes(Vec::new()),
-        };
-        self.report(&output)
-    }
-
     fn report(&self, output: &ExportOutput) -> anyhow::Result<()> {
         if self.json {
-            return print(&json_line(output)?);
+            print(&json_line(output)?)
+        } else {
+            print(&output.text())
         }
-        let share = |value: Option<f64>| value.map_or("-".to_owned(), |x| format!("{x:.4}"));
-        let mut text = String::new();
-        match (&output.rows, output.images) {
-            (_, None) => {}
-            (Rows::Classes(rows), Some(images)) => {
-                text.push_str(&format!(
-                    "{images} images, {} networks drawn\n{:<34}{:>10}{:>9}{:>9}{:>14}{:>14}\n",
-                    output.samples, "", "accuracy", "ECE", "NLL", "largest", "rank of"
-                ));
-                text.push_str(&format!("{:>76}{:>14}\n", "difference", "entropies"));
-                for row in rows {
-                    text.push_str(&format!(
-                        "{:<34}{:>10}{:>9}{:>9}{:>14.2e}{:>14.5}\n",
-                        row.name,
-                        share(row.accuracy),
-                        share(row.ece),
-                        share(row.nll),
-                        row.largest_difference,
-                        row.entropy_correlation
-                    ));
-                }
-            }
-            (Rows::Values(rows), Some(rows_compared)) => {
-                text.push_str(&format!(
-                    "{rows_compared} rows, {} networks drawn; largest differences from this program\n{:<34}{:>12}{:>12}{:>12}{:>12}\n",
-                    output.samples, "", "RMSE", "mean", "deviation", "noise"
-                ));
-                for row in rows {
-                    text.push_str(&format!(
-                        "{:<34}{:>12}{:>12.2e}{:>12.2e}{:>12.2e}\n",
-                        row.name,
-                        share(row.rmse),
-                        row.largest_difference,
-                        row.largest_of_deviations,
-                        row.largest_of_noises
-                    ));
-                }
-            }
-        }
-        let memory = output.memory_for_sums.map_or(String::new(), |memory| {
-            format!(", memory of {} bytes", 8 * memory)
-        });
-        text.push_str(&format!(
-            "{}: {} bytes{memory}\n",
-            output.out.display(),
-            output.bytes
-        ));
-        print(&text)
     }
-}
-
-/// The matrices of networks that are drawn as `circulant predict` draws them.
-fn drawn<'a>(
-    posteriors: impl Iterator<Item = (&'a str, &'a Factor)>,
-    network: &PlainNetwork,
-    samples: u32,
-) -> anyhow::Result<Vec<Vec<matrices::Matrix>>> {
-    let factors: Vec<&Factor> = posteriors.map(|(_, factor)| factor).collect();
-    (0..samples as usize)
-        .map(|sample| {
-            let mut drawn = network.clone();
-            let mut noise = Noise::new(0, Purpose::Prediction, 0, sample);
-            let mut values = Vec::new();
-            for factor in &factors {
-                let tensor = Posterior::sample(&factor.posterior, noise.next_key());
-                let data = tensor.into_data().convert::<f32>();
-                values.push(
-                    data.try_into_vec::<f32>()
-                        .ok()
-                        .context("converted to f32")?,
-                );
-            }
-            for layer in &mut drawn.layers {
-                for gaussian in [&mut layer.weights, &mut layer.bias] {
-                    let own = values[usize::from(gaussian.stream)].clone();
-                    *gaussian = WrittenGaussian::point(own);
-                }
-            }
-            matrices::matrices(&drawn)
-        })
-        .collect()
 }

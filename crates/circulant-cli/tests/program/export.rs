@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{json, path, refusal, small, success, trained};
+use crate::support::{
+    compiled, compiles_at_every_level, json, npy, path, refusal, small, success, trained,
+};
 use circulant_edge::{Complex, Draws, Input, Model, Runtime, Sampling};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -31,7 +33,7 @@ fn the_device_predicts_what_the_program_predicts() {
     let root = TempDir::new().unwrap();
     let (_, data) = small(root.path());
     let out = root.path().join("model.circ");
-    let models: [&[&str]; 8] = [
+    let models: [&[&str]; 10] = [
         // Of many channels: their sums are drawn.
         &[
             "--model",
@@ -50,6 +52,29 @@ fn the_device_predicts_what_the_program_predicts() {
             "6",
             "--width",
             "12",
+        ],
+        // Blocks that divide neither 36 pixels nor 7 values, and of many channels.
+        &[
+            "--model",
+            "block-circulant",
+            "--block",
+            "5",
+            "--width",
+            "7",
+            "--depth",
+            "2",
+        ],
+        &[
+            "--model",
+            "block-circulant",
+            "--block",
+            "5",
+            "--width",
+            "4",
+            "--modes",
+            "2",
+            "--rank",
+            "1",
         ],
         &["--model", "spectral-circulant"],
         &[
@@ -135,7 +160,7 @@ fn c_computes_what_rust_computes() {
         eprintln!("no gcc: the C program is not compiled");
         return;
     }
-    let models: [(&str, &[&str]); 4] = [
+    let models: [(&str, &[&str]); 7] = [
         (
             "circulant",
             &["--model", "spectral-circulant", "--depth", "2"],
@@ -154,6 +179,50 @@ fn c_computes_what_rust_computes() {
                 "4",
                 "--rank",
                 "2",
+            ],
+        ),
+        // Some of the bins, as the network for a device has them.
+        (
+            "modes",
+            &[
+                "--model",
+                "block-circulant",
+                "--block",
+                "6",
+                "--width",
+                "6",
+                "--modes",
+                "2",
+                "--rank",
+                "1",
+            ],
+        ),
+        // Blocks that divide neither 36 pixels nor 7 values.
+        (
+            "padded",
+            &[
+                "--model",
+                "block-circulant",
+                "--block",
+                "5",
+                "--width",
+                "7",
+                "--depth",
+                "2",
+            ],
+        ),
+        // The same with sums over channels, which are drawn.
+        (
+            "padded-sums",
+            &[
+                "--model",
+                "block-circulant",
+                "--block",
+                "5",
+                "--width",
+                "4",
+                "--rank",
+                "1",
             ],
         ),
     ];
@@ -177,27 +246,10 @@ fn c_computes_what_rust_computes() {
                 ];
                 success([&to[..], &["--unchecked"]].concat());
             }
-            let program = folder.join("network");
-            let sources = ["main.c", "circulant.c"].map(|source| folder.join(source));
-            let compiled = Command::new("gcc")
-                .args([
-                    "-std=c99",
-                    "-O2",
-                    "-Wall",
-                    "-Wextra",
-                    "-Werror",
-                    "-o",
-                    path(&program),
-                ])
-                .args(sources.iter().map(|source| path(source)))
-                .arg("-lm")
-                .output()
-                .unwrap();
-            assert!(
-                compiled.status.success(),
-                "{}",
-                String::from_utf8_lossy(&compiled.stderr)
-            );
+            let program = compiled(&folder);
+            if format == "int8" {
+                compiles_at_every_level(&folder);
+            }
             let images: Vec<u8> = (0..5 * 36).map(|i| (i * 37 % 256) as u8).collect();
             let input = root.path().join("images.bin");
             fs::write(&input, &images).unwrap();
@@ -305,6 +357,82 @@ fn onnx_gives_what_the_program_predicts() {
         let (found, expected) = (dense_probabilities(&bytes, &images[..36]), &mean[..3]);
         for (found, expected) in found.iter().zip(expected) {
             assert!((found - f64::from(*expected)).abs() < SAME, "{name}");
+        }
+    }
+}
+
+/// Runs of `--certified` leave as convolutions; the device does not know them.
+#[test]
+fn orthogonal_networks_leave_as_convolutions() {
+    let root = TempDir::new().unwrap();
+    let data = root.path().join("images.npy");
+    let images: Vec<f32> = (0..4 * 784).map(|i| (i * 7 % 17) as f32 / 17.0).collect();
+    npy(&data, &[4, 1, 28, 28], &images);
+    for (name, more) in [("plain", &[][..]), ("hidden", &["--hidden-sizes", "12,6"])] {
+        let run = root.path().join(name);
+        let train = [
+            "train",
+            "--certified",
+            "0.1",
+            "--data",
+            "glyphs",
+            "--first",
+            "60",
+        ];
+        let size = [
+            "--batch",
+            "20",
+            "--widths",
+            "4,4",
+            "--stage-depth",
+            "2",
+            "--epochs",
+            "1",
+        ];
+        success([&train[..], &size, more, &["--out", path(&run)]].concat());
+        let rows = success(["predict", path(&run), "--data", path(&data), "--json"]);
+        let rows = rows.lines().map(|line| {
+            let row: Value = serde_json::from_str(line).unwrap();
+            let row = row["probabilities"].as_array().unwrap().clone();
+            row.iter()
+                .map(|p| p.as_f64().unwrap())
+                .collect::<Vec<f64>>()
+        });
+        let expected: Vec<f64> = rows.flatten().collect();
+        let file = root.path().join("model.onnx");
+        for samples in ["1", "2"] {
+            let onnx = ["export", path(&run), "--to", "onnx", "--samples", samples];
+            success([&onnx[..], &["--out", path(&file)]].concat());
+            let model = rten::Model::load_file(&file).unwrap();
+            let input = rten_tensor::Tensor::from_data(&[4, 784], images.clone());
+            let output = model.run_one(input.into(), None).unwrap();
+            let output: rten_tensor::Tensor<f32> = output.try_into().ok().unwrap();
+            let found = output.into_data();
+            assert_eq!(found.len(), expected.len());
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!(
+                    (f64::from(*found) - expected).abs() < SAME,
+                    "{name} {samples}"
+                );
+            }
+        }
+        let folder = root.path().join("dense");
+        success([
+            "export",
+            path(&run),
+            "--to",
+            "dense",
+            "--out",
+            path(&folder),
+        ]);
+        let text = fs::read_to_string(folder.join("network.py")).unwrap();
+        assert!(
+            text.contains("PixelUnshuffle(2)") && text.contains("MaxMin()"),
+            "{text}"
+        );
+        for to in ["edge", "c", "rust", "html"] {
+            let export = ["export", path(&run), "--to", to, "--out", path(&file)];
+            refusal(1, export, &["--certified", "--to onnx", "--to dense"]);
         }
     }
 }

@@ -236,3 +236,46 @@ pub fn small(root: &Path) -> (Place, Place) {
     let flags = format!("--data {data} --steps 3 --batch 10");
     (trained(root, "run", flags), data)
 }
+
+/// The C program of an exported folder, as a strict compiler makes it.
+pub fn compiled(folder: &Path) -> PathBuf {
+    let program = folder.join("network");
+    let flags = ["-O2", "-o", path(&program)];
+    compile("gcc", folder, &["main.c", "circulant.c"], &flags, &["-lm"]);
+    program
+}
+
+/// Whether all levels of optimisation take the C of an exported folder without a warning, and the compiler for microcontrollers if it is
+/// installed.
+pub fn compiles_at_every_level(folder: &Path) {
+    let arm = [
+        "-mcpu=cortex-m4",
+        "-mthumb",
+        "-mfloat-abi=hard",
+        "-mfpu=fpv4-sp-d16",
+    ];
+    let has_arm = Command::new("arm-none-eabi-gcc").arg("--version").output();
+    for level in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
+        for file in ["main.c", "circulant.c"] {
+            let object = folder.join("network.o");
+            let flags = [level, "-c", "-o", path(&object)];
+            compile("gcc", folder, &[file], &flags, &[]);
+            if has_arm.is_ok() {
+                let flags = [&arm[..], &flags].concat();
+                compile("arm-none-eabi-gcc", folder, &[file], &flags, &[]);
+            }
+        }
+    }
+}
+
+fn compile(compiler: &str, folder: &Path, files: &[&str], flags: &[&str], libraries: &[&str]) {
+    let output = Command::new(compiler)
+        .args(["-std=c99", "-Wall", "-Wextra", "-Werror"])
+        .args(flags)
+        .args(files.iter().map(|file| folder.join(file)))
+        .args(libraries)
+        .output()
+        .expect("a compiler");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{compiler} {flags:?}: {told}");
+}

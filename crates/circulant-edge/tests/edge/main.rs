@@ -2,6 +2,9 @@
 
 mod draws;
 mod networks;
+mod outcomes;
+mod padding;
 mod predictions;
 mod refusals;
+
 mod support;

@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use circulant_edge::write::{ModelWriter, WrittenGaussian};
+use circulant_edge::write::{ModelWriter, WrittenGaussian, WrittenTarget};
 use circulant_edge::{Complex, EdgeError, Format, Model, Number, Runtime};
 
 /// Numbers that look random.
@@ -115,5 +115,40 @@ pub fn blocks(format: Format, channels: usize, grid: [usize; 2], rank: usize) ->
     writer.bccb([channels, 2], grid, 1.0, &weights, &bias);
     let weights = gaussian(3, 8 * pixels, 0, 1.0);
     writer.read_out(2 * pixels, &weights, &gaussian(4, 4, 0, 0.5));
+    writer
+}
+
+/// Two layers of blocks of three from 8 values to 4 and to 5, which the blocks do not divide, and 2 classes.
+pub fn padded(format: Format) -> ModelWriter {
+    let mut writer = ModelWriter::new([1, 1, 8], 2, format);
+    for (seed, sizes) in [(1, [8, 4]), (5, [4, 5])] {
+        let channels = [sizes[0], sizes[1]].map(|size: usize| size.div_ceil(3));
+        let weights = gaussian(seed, 3 * channels[0] * channels[1], 1, 0.5);
+        let bias = gaussian(seed + 1, sizes[1], 0, 0.5);
+        writer.padded_bccb(channels, [1, 3], sizes, 1.0, &weights, &bias);
+    }
+    writer.read_out(5, &gaussian(8, 10, 0, 1.0), &gaussian(9, 2, 0, 0.5));
+    writer
+}
+
+/// A number of four inputs, with noise that depends on them.
+pub fn noisy(format: Format) -> ModelWriter {
+    let mut writer = ModelWriter::new([1, 1, 4], 1, format);
+    writer.targets_with_noise_per_input(vec![WrittenTarget {
+        scale: 2.0,
+        offset: 5.0,
+        noise: 0.5,
+    }]);
+    writer.circulant(4, 3, &gaussian(1, 4, 1, 1.0), &gaussian(2, 1, 0, 0.5));
+    writer.read_out(4, &gaussian(3, 8, 0, 1.0), &gaussian(4, 2, 0, 0.5));
+    writer
+}
+
+/// A count of four inputs.
+pub fn counts(format: Format) -> ModelWriter {
+    let mut writer = ModelWriter::new([1, 1, 4], 1, format);
+    writer.counts();
+    writer.circulant(4, 3, &gaussian(1, 4, 1, 1.0), &gaussian(2, 1, 0, 0.5));
+    writer.read_out(4, &gaussian(3, 4, 0, 1.0), &gaussian(4, 1, 0, 0.5));
     writer
 }

@@ -208,6 +208,11 @@ impl OrthogonalNetwork {
         self
     }
 
+    /// Convolutions per stage; images are halved before each of them.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
     /// The read-out that is applied, as a dense layer. Gradients do not pass through it.
     pub fn readout(&self) -> Linear {
         self.output.linear()

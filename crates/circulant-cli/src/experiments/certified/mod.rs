@@ -1,6 +1,6 @@
 //! Networks of Lipschitz constant one, trained for a certified radius: training, a distribution over them, and what a set says about both.
 
-mod bayes;
+pub mod bayes;
 mod certification;
 pub mod evaluation;
 pub mod folder;

@@ -13,7 +13,7 @@ use circulant_data::{Normalisation, TableSchema};
 use circulant_edge::write::{self, ModelWriter, WrittenNormalisation, WrittenRadii};
 use circulant_edge::{Activation, Format, Model, sum_bits};
 
-use super::network::{PlainMap, PlainNetwork};
+use super::network::{Outcome, PlainMap, PlainNetwork};
 
 /// Classes whose pairs have a bound each.
 const MAX_PAIRED: usize = 64;
@@ -33,7 +33,7 @@ pub fn model(
     // What the device has is what the bounds are about.
     let written = writer.finish();
     let means = write::means(&Model::read(&written)?);
-    if network.target.is_none() && network.classes <= MAX_PAIRED {
+    if matches!(network.outcome, Outcome::Classes) && network.classes <= MAX_PAIRED {
         writer.radii(radii(network, &means, normalisation, format)?);
     }
     Ok(writer.finish())
@@ -60,8 +60,11 @@ fn writer(
     let mut writer = ModelWriter::new(network.image, network.classes, format);
     writer.samples(samples);
     writer.normalisation(normalisation.clone());
-    if let Some(target) = network.target {
-        writer.targets(vec![target]);
+    match network.outcome {
+        Outcome::Classes => {}
+        Outcome::Value(target) => writer.targets(vec![target]),
+        Outcome::ValueWithNoise(target) => writer.targets_with_noise_per_input(vec![target]),
+        Outcome::Count => writer.counts(),
     }
     for name in &network.class_names {
         writer.name(name);
@@ -75,7 +78,8 @@ fn writer(
                 channels,
                 grid,
                 cutoff,
-            } => writer.bccb(channels, grid, cutoff, weights, bias),
+                sizes,
+            } => writer.padded_bccb(channels, grid, sizes, cutoff, weights, bias),
             PlainMap::Dense { sizes } if index == last => writer.read_out(sizes[0], weights, bias),
             PlainMap::Dense { sizes } => writer.dense(sizes, Activation::Tanh, weights, bias),
         }

@@ -12,6 +12,7 @@ use super::network::{PlainLayer, PlainMap, PlainNetwork};
 const MAX_ENTRIES: usize = 1 << 27;
 
 /// `y = W x + b`.
+#[derive(Debug, Clone)]
 pub struct Matrix {
     /// Outputs and inputs.
     pub shape: [usize; 2],
@@ -68,13 +69,20 @@ impl Matrix {
                 channels,
                 grid,
                 cutoff,
+                ..
             } => {
                 let plane = HalfPlane::with_radius(grid[0], grid[1], cutoff)?;
                 let mut roots = vec![zero; BccbOperator::<f64>::roots_len(&plane)];
                 let operator = BccbOperator::new(&plane, channels, &mut roots)?;
                 let mut scratch = vec![zero; operator.scratch_len()];
+                // With padding behind inputs and outputs.
+                let size = grid[0] * grid[1];
+                let [mut padded, mut whole] = channels.map(|count| vec![0.0; count * size]);
                 columns(&mut |x, y| {
-                    Ok(operator.forward(&coordinates, None, x, y, &mut scratch)?)
+                    padded[..inputs].copy_from_slice(x);
+                    operator.forward(&coordinates, None, &padded, &mut whole, &mut scratch)?;
+                    y.copy_from_slice(&whole[..outputs]);
+                    Ok(())
                 })?;
             }
             PlainMap::Dense { .. } => {
@@ -110,6 +118,11 @@ pub fn safetensors(matrices: &[Matrix]) -> Vec<u8> {
         put(format!("{name}.weight"), &matrix.shape, &matrix.weight);
         put(format!("{name}.bias"), &matrix.shape[..1], &matrix.bias);
     }
+    packed(header, &data)
+}
+
+/// A file of safetensors.
+pub fn packed(header: Map<String, serde_json::Value>, data: &[u8]) -> Vec<u8> {
     let mut header = serde_json::Value::Object(header).to_string();
     while !header.len().is_multiple_of(8) {
         header.push(' ');

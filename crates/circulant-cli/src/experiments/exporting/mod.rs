@@ -7,6 +7,7 @@
 //! | `agreement.rs` | its predictions beside the program's |
 //! | `source.rs` | a folder of C99, or a Rust crate, around that model |
 //! | `matrices.rs`, `onnx.rs` | dense layers as safetensors, and ONNX of matrix products |
+//! | `orthogonal.rs` | networks of orthogonal convolutions in plain numbers, and as torch |
 //! | `page.rs` | the playground with that model in it |
 
 pub mod agreement;
@@ -14,5 +15,6 @@ pub mod device;
 pub mod matrices;
 pub mod network;
 pub mod onnx;
+pub mod orthogonal;
 pub mod page;
 pub mod source;

@@ -45,6 +45,8 @@ pub enum PlainMap {
         grid: [usize; 2],
         /// Of the mask.
         cutoff: f64,
+        /// Inputs and outputs: less than whole channels where those do not divide them.
+        sizes: [usize; 2],
     },
     /// Of anything.
     Dense {
@@ -53,17 +55,30 @@ pub enum PlainMap {
     },
 }
 
+/// What the outputs of a network are.
+#[derive(Debug, Clone, Copy)]
+pub enum Outcome {
+    /// Logits of classes.
+    Classes,
+    /// A number in this unit.
+    Value(WrittenTarget),
+    /// A number, and a second output for the noise of an input.
+    ValueWithNoise(WrittenTarget),
+    /// The logarithm of the rate of a count.
+    Count,
+}
+
 /// A network of layers with tanh between them.
 #[derive(Debug, Clone)]
 pub struct PlainNetwork {
     /// `[channels, height, width]`.
     pub image: [usize; 3],
-    /// Classes; one for a regression.
+    /// Classes; one for a number or a count.
     pub classes: usize,
     /// Their names, if they have any; of a regression the name of the target.
     pub class_names: Vec<String>,
-    /// The unit of the output, if it is a number.
-    pub target: Option<WrittenTarget>,
+    /// What the outputs are.
+    pub outcome: Outcome,
     /// The last one is the read-out.
     pub layers: Vec<PlainLayer>,
     /// The network at the posterior's mean.
@@ -80,36 +95,40 @@ impl PlainNetwork {
         Self::with(network, posteriors, facts.image(), facts.classes, names)
     }
 
-    /// The network of a regression, or what cannot be exported.
+    /// The network of a regression or of counts, or what cannot be exported.
     pub fn of_regression(run: &LoadedRegression) -> anyhow::Result<Self> {
         let schema = &run.schema;
-        let TableTask::Regression { mean, deviation } = schema.task else {
-            bail!(
-                "{} predicts counts, expected classes or numbers; train with --task regression to export it",
-                run.folder.path().display()
-            );
-        };
         let network = run.network.valid().mean();
-        ensure!(
-            network.likelihood() == Likelihood::Gaussian,
-            "{}: its noise depends on the row, which is not exported yet; train with --model block-circulant, whose noise is one \
-             number",
-            run.folder.path().display()
-        );
+        let likelihood = network.likelihood();
         let mut posteriors = Posteriors::of(run.network.posteriors(), "layers.")?;
-        // Of the variances of the draws, which are lognormal, the mean.
-        let logarithm = posteriors.take("noise")?;
-        let variance = logarithm.deviation.first().map_or(0.0, |s| s * s);
-        let noise = logarithm.mean.first().map(|mean| (mean + variance).exp());
-        let target = WrittenTarget {
-            scale: deviation as f32,
-            offset: mean as f32,
-            noise: noise.unwrap_or(0.0) * deviation as f32,
+        let outcome = match (&schema.task, likelihood) {
+            (TableTask::Counts { .. }, Likelihood::Poisson) => Outcome::Count,
+            (TableTask::Regression { mean, deviation }, _) => {
+                // Of the variances of the draws, which are lognormal, the mean.
+                let logarithm = posteriors.take("noise")?;
+                let variance = logarithm.deviation.first().map_or(0.0, |s| s * s);
+                let noise = logarithm.mean.first().map(|mean| (mean + variance).exp());
+                let target = WrittenTarget {
+                    scale: *deviation as f32,
+                    offset: *mean as f32,
+                    noise: noise.unwrap_or(0.0) * *deviation as f32,
+                };
+                match likelihood {
+                    Likelihood::GaussianPerInput => Outcome::ValueWithNoise(target),
+                    _ => Outcome::Value(target),
+                }
+            }
+            (task, _) => bail!(
+                "{}: the network gives {likelihood:?}, which does not suit {task:?}; train the run again",
+                run.folder.path().display()
+            ),
         };
         let (image, names) = (run.folder.facts.data.image(), vec![schema.target.clone()]);
-        let plain = Self::with(network.layers, posteriors, image, 1, names)?;
+        let outputs = likelihood.outputs();
+        let plain = Self::with(network.layers, posteriors, image, outputs, names)?;
         Ok(Self {
-            target: Some(target),
+            classes: 1,
+            outcome,
             ..plain
         })
     }
@@ -118,7 +137,7 @@ impl PlainNetwork {
         mean: ImageClassifier,
         mut posteriors: Posteriors,
         image: [usize; 3],
-        classes: usize,
+        outputs: usize,
         class_names: Vec<String>,
     ) -> anyhow::Result<Self> {
         let mut inputs = image.iter().product();
@@ -140,22 +159,17 @@ impl PlainNetwork {
                         channels: layer.channels(),
                         grid: [plane.height(), plane.width()],
                         cutoff: plane.cutoff(),
+                        sizes: layer.channels().map(|c| c * plane.height() * plane.width()),
                     };
                     (map, "coordinates")
                 }
                 HiddenLayer::BlockCirculant(layer) => {
-                    let (block, channels) = (layer.block(), layer.blocks());
-                    ensure!(
-                        channels.map(|blocks| blocks * block) == [layer.d_in(), layer.d_out()],
-                        "{name}: {} inputs and {} outputs are no whole blocks of {block}, which is not exported yet",
-                        layer.d_in(),
-                        layer.d_out()
-                    );
                     // Channels of images of one row.
                     let map = PlainMap::Bccb {
-                        channels,
-                        grid: [1, block],
+                        channels: layer.blocks(),
+                        grid: [1, layer.block()],
                         cutoff: layer.layout().cutoff(),
+                        sizes: [layer.d_in(), layer.d_out()],
                     };
                     (map, "coordinates")
                 }
@@ -179,16 +193,16 @@ impl PlainNetwork {
         }
         layers.push(PlainLayer {
             map: PlainMap::Dense {
-                sizes: [inputs, classes],
+                sizes: [inputs, outputs],
             },
             weights: posteriors.take("output.weight")?,
             bias: posteriors.take("output.bias")?,
         });
         Ok(Self {
             image,
-            classes,
+            classes: outputs,
             class_names,
-            target: None,
+            outcome: Outcome::Classes,
             layers,
             mean,
         })
@@ -226,8 +240,7 @@ impl PlainMap {
     pub fn sizes(&self) -> [usize; 2] {
         match self {
             Self::Circulant { length, .. } => [*length; 2],
-            Self::Bccb { channels, grid, .. } => channels.map(|c| c * grid[0] * grid[1]),
-            Self::Dense { sizes } => *sizes,
+            Self::Bccb { sizes, .. } | Self::Dense { sizes } => *sizes,
         }
     }
 }

@@ -1,109 +1,21 @@
-//! A network as ONNX, of matrix products alone: `x [inputs, size] -> probabilities [inputs, classes]`, of a regression
-//! `values [inputs, 1]` in the unit of the target.
+//! A network as ONNX, of matrix products alone: `x [inputs, size] -> probabilities [inputs, classes]`; of numbers and counts
+//! `values [inputs, 1]` in the unit of the target, and `noises`, the deviations of the noise, where they depend on the input.
 //!
 //! With one network the layers are `MatMul`, `Add` and `Tanh`; with several draws every weight is `[draws, in, out]`, the
-//! product runs over all of them, and the probabilities are averaged; of values there are `deviations` over the draws besides. The
-//! format is Protocol Buffers, of which this needs two
-//! kinds of fields: numbers (a tag and a varint) and bytes (a tag, their length, the bytes).
+//! product runs over all of them, and the probabilities are averaged; of values there are `deviations` over the draws besides. Networks of
+//! convolutions are in `onnx/orthogonal.rs`.
 
-use circulant_edge::write::WrittenTarget;
+mod messages;
+pub mod orthogonal;
 
+use self::messages::{Message, file, indices, node, number, numbers, tensor};
 use super::matrices::Matrix;
-
-/// The version of the operators, which every runtime of the last years has.
-const OPERATORS: u64 = 13;
-/// The version of the format that came with it.
-const FORMAT: u64 = 8;
-/// `TensorProto.DataType.FLOAT`.
-const FLOAT: u64 = 1;
-
-/// A message that is being written.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn number(mut self, field: u64, value: u64) -> Self {
-        self.varint(field << 3);
-        self.varint(value);
-        self
-    }
-
-    fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-        self
-    }
-
-    fn text(self, field: u64, text: &str) -> Self {
-        self.bytes(field, text.as_bytes())
-    }
-
-    fn message(self, field: u64, message: &Self) -> Self {
-        self.bytes(field, &message.0)
-    }
-}
-
-/// `TensorProto`: dims 1, data_type 2, name 8, raw_data 9.
-fn tensor(name: &str, shape: &[usize], values: &[f32]) -> Message {
-    let dims = shape.iter();
-    let message = dims.fold(Message::default(), |m, &dim| m.number(1, dim as u64));
-    let raw: Vec<u8> = values
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect();
-    message.number(2, FLOAT).text(8, name).bytes(9, &raw)
-}
-
-/// `NodeProto`: input 1, output 2, op_type 4, attribute 5.
-fn node(kind: &str, inputs: &[&str], output: &str, attributes: &[Message]) -> Message {
-    let message = inputs
-        .iter()
-        .fold(Message::default(), |m, input| m.text(1, input));
-    let message = message.text(2, output).text(4, kind);
-    attributes
-        .iter()
-        .fold(message, |m, attribute| m.message(5, attribute))
-}
-
-/// `AttributeProto`: name 1, i 3, ints 8, type 20 (2 a number, 7 numbers).
-fn number(name: &str, value: i64) -> Message {
-    let message = Message::default().text(1, name);
-    message.number(3, value as u64).number(20, 2)
-}
-
-fn numbers(name: &str, values: &[i64]) -> Message {
-    let message = Message::default().text(1, name);
-    let message = values
-        .iter()
-        .fold(message, |m, &value| m.number(8, value as u64));
-    message.number(20, 7)
-}
-
-/// `ValueInfoProto`: name 1, type 2 { tensor_type 1 { elem_type 1, shape 2 { dim 1 { dim_value 1 | dim_param 2 } } } }.
-fn value(name: &str, size: usize) -> Message {
-    let batch = Message::default().text(2, "inputs");
-    let size = Message::default().number(1, size as u64);
-    let shape = Message::default().message(1, &batch).message(1, &size);
-    let tensor = Message::default().number(1, FLOAT).message(2, &shape);
-    Message::default()
-        .text(1, name)
-        .message(2, &Message::default().message(1, &tensor))
-}
+use super::network::Outcome;
 
 /// The model of one network or of several draws, which have the same sizes.
-pub fn model(draws: &[Vec<Matrix>], target: Option<WrittenTarget>) -> Vec<u8> {
+pub fn model(draws: &[Vec<Matrix>], outcome: Outcome) -> Vec<u8> {
     let (first, count) = (&draws[0], draws.len());
-    let mut graph = Message::default().text(2, "circulant");
-    let mut initialisers = Vec::new();
+    let mut initialisers: Vec<Message> = Vec::new();
     let mut nodes = Vec::new();
     let mut value_name = "x".to_owned();
     let last = first.len() - 1;
@@ -141,50 +53,75 @@ pub fn model(draws: &[Vec<Matrix>], target: Option<WrittenTarget>) -> Vec<u8> {
     }
     let size = first[last].shape[0];
     let mean = [numbers("axes", &[0]), number("keepdims", 0)];
-    let mut outputs = vec!["probabilities"];
+    let mut outputs = vec!["values"];
+    let mut constants = |values: &[(&str, f32)]| {
+        let constants = values
+            .iter()
+            .map(|(name, value)| tensor(name, &[1], &[*value]));
+        initialisers.extend(constants);
+    };
     let mut add = |kind: &str, inputs: &[&str], output: &str, attributes: &[Message]| {
         nodes.push(node(kind, inputs, output, attributes));
     };
-    if let Some(target) = target {
-        outputs = vec!["values"];
-        initialisers.push(tensor("scale", &[1], &[target.scale]));
-        initialisers.push(tensor("offset", &[1], &[target.offset]));
-        add("Mul", &[&value_name, "scale"], "scaled", &[]);
-        let mut center = "scaled";
-        if count > 1 {
-            outputs.push("deviations");
-            center = "center";
-            add("ReduceMean", &["scaled"], center, &mean);
-            add("Sub", &["scaled", center], "apart", &[]);
-            add("Mul", &["apart", "apart"], "squares", &[]);
-            add("ReduceMean", &["squares"], "variance", &mean);
-            add("Sqrt", &["variance"], "deviations", &[]);
+    // What every draw says, `[draws, inputs, 1]` or `[inputs, 1]`.
+    match outcome {
+        Outcome::Classes => {
+            outputs = vec!["probabilities"];
+            let drawn = if count > 1 { "drawn" } else { "probabilities" };
+            add("Softmax", &[&value_name], drawn, &[number("axis", -1)]);
+            if count > 1 {
+                add("ReduceMean", &["drawn"], "probabilities", &mean);
+            }
         }
-        add("Add", &[center, "offset"], "values", &[]);
-    } else {
-        let axis = [number("axis", -1)];
-        if count > 1 {
-            add("Softmax", &[&value_name], "drawn", &axis);
-            add("ReduceMean", &["drawn"], "probabilities", &mean);
-        } else {
-            add("Softmax", &[&value_name], "probabilities", &axis);
+        Outcome::Value(target) | Outcome::ValueWithNoise(target) => {
+            constants(&[("scale", target.scale), ("offset", target.offset)]);
+            let mut value_name = value_name.as_str();
+            if let Outcome::ValueWithNoise(_) = outcome {
+                outputs.push("noises");
+                // `noise sqrt(mean exp(6 tanh(u/3)))`.
+                constants(&[("third", 1.0 / 3.0), ("six", 6.0), ("noise", target.noise)]);
+                initialisers.push(indices("first", &[0]));
+                initialisers.push(indices("second", &[1]));
+                let axis = [number("axis", -1)];
+                add("Gather", &[value_name, "second"], "own", &axis);
+                add("Mul", &["own", "third"], "small", &[]);
+                add("Tanh", &["small"], "limited", &[]);
+                add("Mul", &["limited", "six"], "logarithm", &[]);
+                add("Exp", &["logarithm"], "spread", &[]);
+                let mut spread = "spread";
+                if count > 1 {
+                    spread = "spreads";
+                    add("ReduceMean", &["spread"], spread, &mean);
+                }
+                add("Sqrt", &[spread], "factor", &[]);
+                add("Mul", &["factor", "noise"], "noises", &[]);
+                add("Gather", &[value_name, "first"], "value", &axis);
+                value_name = "value";
+            }
+            add("Mul", &[value_name, "scale"], "scaled", &[]);
+        }
+        Outcome::Count => {
+            constants(&[("offset", 0.0)]);
+            add("Exp", &[&value_name], "scaled", &[]);
         }
     }
-    for node in &nodes {
-        graph = graph.message(1, node);
-    }
-    for initialiser in &initialisers {
-        graph = graph.message(5, initialiser);
-    }
-    graph = graph.message(11, &value("x", first[0].shape[1]));
-    for output in outputs {
-        graph = graph.message(12, &value(output, size));
-    }
-    let operators = Message::default().text(1, "").number(2, OPERATORS);
-    Message::default()
-        .number(1, FORMAT)
-        .text(2, "circulant")
-        .message(7, &graph)
-        .message(8, &operators)
-        .0
+    let size = match outcome {
+        Outcome::Classes => size,
+        _ => {
+            let mut center = "scaled";
+            if count > 1 {
+                outputs.push("deviations");
+                center = "center";
+                add("ReduceMean", &["scaled"], center, &mean);
+                add("Sub", &["scaled", center], "apart", &[]);
+                add("Mul", &["apart", "apart"], "squares", &[]);
+                add("ReduceMean", &["squares"], "variance", &mean);
+                add("Sqrt", &["variance"], "deviations", &[]);
+            }
+            add("Add", &[center, "offset"], "values", &[]);
+            1
+        }
+    };
+    let outputs: Vec<(&str, usize)> = outputs.into_iter().map(|name| (name, size)).collect();
+    file(&nodes, &initialisers, first[0].shape[1], &outputs)
 }
