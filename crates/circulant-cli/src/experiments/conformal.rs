@@ -1,7 +1,6 @@
 //! Sets of classes that hold the true one as often as asked, for a trained run.
 
 use anyhow::{Context, anyhow, ensure};
-use burn::module::Module;
 use circulant::bayes::Predictions;
 use circulant::conformal::{
     ConformalConfig, ConformalSets, PredictionSets, SetMethod, SetSummary, smallest_calibration,

@@ -262,16 +262,19 @@ mod tests {
             let (m, u, l, s) = parameters();
             let fused = low_rank_sample(m, u, l, s, KEY, JITTER);
             let (m, u, l, s) = parameters();
+            let [count, rank] = u.dims();
+            let noise = normal(KEY, rank + count, &m.device());
             close(
-                composed::low_rank_sample(m, u, l, s, KEY, JITTER),
+                low_rank_sample_of(m, u, l, s, noise, JITTER),
                 fused,
                 "sample",
             );
 
             let (m, s) = (mean.clone(), deviation.clone());
             let fused = mean_field_sample(m.clone(), s.clone(), KEY);
+            let zeta = normal(KEY, m.dims()[0], &m.device());
             close(
-                composed::mean_field_sample(m.clone(), s.clone(), KEY),
+                mean_field_sample_of(m.clone(), s.clone(), zeta),
                 fused,
                 "mean-field sample",
             );
