@@ -343,7 +343,7 @@ mod tests {
                 let model = rten::Model::load_file(file.path()).expect("a model");
                 let input = rten_tensor::Tensor::from_data(&[rows, size], images.clone());
                 let output = model.run_one(input.into(), None).expect("an answer");
-                let output: rten_tensor::Tensor<f32> = output.try_into().ok().expect("floats");
+                let output: rten_tensor::Tensor<f32> = output.try_into().expect("floats");
                 output.into_data()
             };
             for (found, expected) in run(&draws).iter().zip(&averaged) {
