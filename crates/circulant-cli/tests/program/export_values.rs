@@ -317,9 +317,13 @@ fn noise_that_depends_on_the_row_leaves_with_the_network() {
     let data = root.path().join("spread.csv");
     fs::write(&data, format!("x,y\n{lines}")).unwrap();
     let settings = root.path().join("settings.toml");
-    fs::write(&settings, "[posterior]\nnoise_per_input = true\n").unwrap();
+    fs::write(
+        &settings,
+        "[model]\nlift = 6\n[posterior]\nnoise_per_input = true\n",
+    )
+    .unwrap();
     let flags = ["--config", path(&settings), "--data", path(&data)];
-    let more = ["--validation", "30", "--steps", "300", "--lift", "6"];
+    let more = ["--validation", "30", "--steps", "300"];
     let model = ["--model", "block-circulant", "--block", "4", "--width", "5"];
     let run = trained(root.path(), "run", [&flags[..], &more, &model].concat());
     let rows: Vec<[f32; 1]> = xs.iter().map(|x| [*x as f32]).collect();
