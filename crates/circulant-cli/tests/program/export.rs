@@ -298,7 +298,7 @@ fn onnx(file: &Path, images: &[f32]) -> Vec<f32> {
     let model = rten::Model::load_file(file).unwrap();
     let input = rten_tensor::Tensor::from_data(&[images.len() / 36, 36], images.to_vec());
     let output = model.run_one(input.into(), None).unwrap();
-    let output: rten_tensor::Tensor<f32> = output.try_into().ok().unwrap();
+    let output: rten_tensor::Tensor<f32> = output.try_into().unwrap();
     output.into_data()
 }
 
@@ -406,7 +406,7 @@ fn orthogonal_networks_leave_as_convolutions() {
             let model = rten::Model::load_file(&file).unwrap();
             let input = rten_tensor::Tensor::from_data(&[4, 784], images.clone());
             let output = model.run_one(input.into(), None).unwrap();
-            let output: rten_tensor::Tensor<f32> = output.try_into().ok().unwrap();
+            let output: rten_tensor::Tensor<f32> = output.try_into().unwrap();
             let found = output.into_data();
             assert_eq!(found.len(), expected.len());
             for (found, expected) in found.iter().zip(&expected) {

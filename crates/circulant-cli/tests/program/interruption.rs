@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Long enough to be interrupted.
 fn long(out: &Place) -> String {
-    let model = "--model spectral-bccb --channels 2 --batch 64 --checkpoint-every 7 --steps 80";
+    let model = "--model spectral-circulant --batch 64 --checkpoint-every 7 --steps 80";
     format!("train --data glyphs --first 400 {model} --out {out}")
 }
 

@@ -14,7 +14,7 @@ mod file;
 
 use rayon::prelude::*;
 
-use super::matrix::{cholesky, dot, eigen, rows, second_moment, squared_distance};
+use super::matrix::{cholesky, dot, principal, rows, squared_distance};
 use crate::metrics::{Label, MetricError, Real, check_labels};
 
 /// Variances below this share of the largest one count as this large.
@@ -42,9 +42,9 @@ struct ClassGaussian {
 }
 
 impl FeatureDensity {
-    /// Fits training features `[n, columns]` with their classes. `directions` is `r`, at most `columns`; 64 do.
+    /// Fits training features `[n, columns]` with their classes. `directions` is `r`, at most `columns` and the rank of the features; 64 do.
     ///
-    /// The covariance of all features takes `columns^2` numbers and `n columns^2` operations.
+    /// With `m = min(n, columns)` it takes `m^2` numbers and `n columns m` operations.
     pub fn fit<T: Real, L: Label>(
         features: &[T],
         columns: usize,
@@ -58,18 +58,16 @@ impl FeatureDensity {
         if directions == 0 {
             return Err(MetricError::Zero { what: "directions" });
         }
-        let directions = directions.min(columns);
         let mean: Vec<f64> = (0..columns)
             .map(|column| values.iter().skip(column).step_by(columns).sum::<f64>() / count as f64)
             .collect();
         for row in values.chunks_exact_mut(columns) {
             row.iter_mut().zip(&mean).for_each(|(x, mean)| *x -= mean);
         }
-        let (variances, mut vectors) = eigen(
-            &second_moment(&values, columns),
-            "the covariance of the features",
-        )?;
+        let (variances, mut vectors) =
+            principal(&values, columns, "the covariance of the features")?;
         vectors.truncate(directions);
+        let directions = vectors.len();
         // A feature that never changes has some variance still.
         let floor = (FLOOR * variances[0]).max(f64::MIN_POSITIVE);
         let others = &variances[directions..];

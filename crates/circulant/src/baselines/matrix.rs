@@ -51,6 +51,42 @@ pub(super) fn eigen(
     ))
 }
 
+/// Eigenvalues of the covariance `X^T X / n` of centred rows `[n, columns]`, the largest first, and as many of its eigenvectors as are
+/// not of the eigenvalue zero. Of fewer rows than columns they come from `X X^T / n`: `v = X^T u / sqrt(n lambda)`.
+pub(super) fn principal(
+    values: &[f64],
+    columns: usize,
+    what: &'static str,
+) -> Result<(Vec<f64>, Vec<Vec<f64>>), MetricError> {
+    let count = values.len() / columns;
+    if count >= columns {
+        return eigen(&second_moment(values, columns), what);
+    }
+    let x = Mat::from_fn(count, columns, |row, column| values[row * columns + column]);
+    let product = &x * x.transpose();
+    let gram = Mat::from_fn(count, count, |i, j| product[(i, j)] / count as f64);
+    let (mut variances, of_rows) = eigen(&gram, what)?;
+    // Centred rows have a sum of zero, so at least one of them is all rounding.
+    let floor = variances[0] * 1e-12;
+    let rank = variances.iter().take_while(|v| **v > floor).count();
+    if rank == 0 {
+        return eigen(&second_moment(values, columns), what);
+    }
+    let vectors = of_rows[..rank].iter().zip(&variances).map(|(u, variance)| {
+        let scale = (count as f64 * variance).sqrt().recip();
+        let mut vector = vec![0.0; columns];
+        for (row, weight) in values.chunks_exact(columns).zip(u) {
+            let terms = vector.iter_mut().zip(row);
+            terms.for_each(|(sum, x)| *sum += scale * weight * x);
+        }
+        vector
+    });
+    let vectors = vectors.collect();
+    variances.truncate(rank);
+    variances.resize(columns, 0.0);
+    Ok((variances, vectors))
+}
+
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
@@ -81,4 +117,39 @@ pub(super) fn squared_distance(lower: &[f64], x: &[f64]) -> f64 {
         solved.push((x - dot(&row[..i], &solved)) / row[i]);
     }
     dot(&solved, &solved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_rows_have_the_eigenvectors_of_the_covariance() {
+        for (count, columns) in [(2, 3), (5, 9), (7, 40)] {
+            let mut values: Vec<f64> = (0..count * columns)
+                .map(|i| (i as f64 * 1.7).sin() + 0.1 * (i as f64 * 0.31).cos())
+                .collect();
+            for column in 0..columns {
+                let own = || (0..count).map(|row| row * columns + column);
+                let mean = own().map(|i| values[i]).sum::<f64>() / count as f64;
+                own().for_each(|i| values[i] -= mean);
+            }
+            let (variances, vectors) = principal(&values, columns, "rows").unwrap();
+            let (expected, directions) = eigen(&second_moment(&values, columns), "rows").unwrap();
+            assert_eq!(variances.len(), columns);
+            assert!(!vectors.is_empty() && vectors.len() < count, "{columns}");
+            for (found, expected) in variances.iter().zip(&expected) {
+                assert!((found - expected).abs() < 1e-12);
+            }
+            for (found, expected) in vectors.iter().zip(&directions) {
+                assert!((dot(found, expected).abs() - 1.0).abs() < 1e-9, "{columns}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_are_all_the_same_have_a_direction_still() {
+        let (variances, vectors) = principal(&[0.0; 6], 3, "rows").unwrap();
+        assert!(variances == [0.0; 3] && !vectors.is_empty());
+    }
 }

@@ -338,9 +338,7 @@ mod tests {
                 draws.push(plain);
             }
             let run = |draws: &[PlainOrthogonal]| {
-                let file = tempfile::NamedTempFile::new().expect("a file");
-                std::fs::write(file.path(), onnx::orthogonal::model(draws)).expect("written");
-                let model = rten::Model::load_file(file.path()).expect("a model");
+                let model = rten::Model::load(onnx::orthogonal::model(draws)).expect("a model");
                 let input = rten_tensor::Tensor::from_data(&[rows, size], images.clone());
                 let output = model.run_one(input.into(), None).expect("an answer");
                 let output: rten_tensor::Tensor<f32> = output.try_into().expect("floats");

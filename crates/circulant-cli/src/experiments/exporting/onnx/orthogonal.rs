@@ -139,6 +139,12 @@ impl Graph {
         let shape = [outputs, inputs, layer.grid[0], layer.grid[1]];
         let kernel = self.floats(&shape, &layer.kernel);
         let bias = self.floats(&[outputs], &layer.bias);
-        self.add("Conv", &[&x, &kernel, &bias], &[])
+        // Their defaults, which not every reader knows.
+        let steps = [
+            numbers("strides", &[1, 1]),
+            numbers("dilations", &[1, 1]),
+            numbers("pads", &[0; 4]),
+        ];
+        self.add("Conv", &[&x, &kernel, &bias], &steps)
     }
 }
