@@ -9,8 +9,9 @@ cd "$(dirname "$0")/.."
 target=wasm32-unknown-unknown
 folder=${CARGO_TARGET_DIR:-$PWD/target}/web
 flags=(--release --manifest-path web/runtime/Cargo.toml --target "$target")
-# Flags for size and speed; the stack needs little.
-export CARGO_TARGET_DIR=$folder RUSTFLAGS="-Ctarget-feature=+simd128 -Clink-arg=-zstack-size=65536"
+# Flags for size and speed; the stack needs little; the same bytes on every machine, without its paths.
+export CARGO_TARGET_DIR=$folder
+export RUSTFLAGS="-Ctarget-feature=+simd128 -Clink-arg=-zstack-size=65536 --remap-path-prefix=$PWD=. --remap-path-prefix=$HOME=~"
 if rustup target add "$target" > /dev/null 2>&1; then
     cargo build "${flags[@]}"
 else
