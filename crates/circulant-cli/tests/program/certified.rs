@@ -196,11 +196,11 @@ fn used_as_any_other_run(root: &Place, out: &Place, held_out_accuracy: f64) {
     assert!(data.starts_with("shapes"), "{data}");
     let page = root.at("page.html");
     success(format!(
-        "evaluate {out} --data glyphs --coverage 0.8 --report {page}"
+        "evaluate {out} --data glyphs --first 60 --coverage 0.8 --report {page}"
     ));
     assert!(fs::read_to_string(&page).unwrap().contains("orthogonal"));
     let rows = success(format!(
-        "predict {out} --data glyphs --score entropy --json"
+        "predict {out} --data glyphs --first 60 --score entropy --json"
     ));
     let rows: Vec<Value> = rows
         .lines()
